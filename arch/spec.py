@@ -1,0 +1,148 @@
+"""What the hardware is: frozen records that every other package reads.
+
+Sizes are integer bytes, times integer picoseconds, rates bytes per second; energies are
+picojoules, areas square millimetres, powers watts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from arch.registry import family_named
+
+PS_PER_S = 10**12
+
+#: Operand roles of a contraction ``output += input * weight``. An operator with no weight
+#: (an elementwise sum, a pooling) uses ``input`` for each of its inputs.
+ROLES = ("input", "weight", "output")
+
+#: Classes of a loop dimension, by the operands that it indexes: ``m`` input and output only,
+#: ``n`` weight and output only, ``k`` summed away (not in the output), ``b`` all three.
+DIM_CLASSES = ("m", "n", "k", "b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Anything that has a name, an area and a leakage power; ``count`` equal instances."""
+
+    name: str
+    count: int = 1
+    area_mm2: float = 0.0
+    leakage_w: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(Component):
+    """A level that keeps tiles.
+
+    ``replicated_over`` names the axes of the compute unit that each have their own instance:
+    ``()`` is one memory for the chip, ``("cols",)`` one per column, ``("rows", "cols")`` one
+    per processing element. ``serves`` names the compute unit of a replicated memory.
+    ``size_bytes`` is per instance; bandwidths (``None``: never the bottleneck) are of all
+    instances together. A ``shared_port`` memory reads and writes through one port.
+    ``double_buffered``: a tile that is replaced needs room for its successor too.
+    """
+
+    size_bytes: int
+    roles: tuple[str, ...]
+    read_bytes_per_s: int | None
+    write_bytes_per_s: int | None
+    shared_port: bool
+    read_pj_per_byte: float
+    write_pj_per_byte: float
+    latency_ps: int = 0
+    replicated_over: tuple[str, ...] = ()
+    serves: str | None = None
+    double_buffered: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One dimension of a compute unit's parallelism: its size and the loops it may unroll."""
+
+    name: str
+    size: int
+    dim_classes: tuple[str, ...] = DIM_CLASSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intrinsic:
+    """One hardware tile instruction: ``operation`` over the axes' extents in one interval.
+
+    ``energy_pj`` is per scalar operation (one multiply-accumulate, one addition), so that a
+    partly filled tile costs what it computes. ``latency_ps`` is from the last issue of a tile
+    to its last result (pipeline fill and drain).
+    """
+
+    name: str
+    operations: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    dtypes: tuple[str, ...]
+    interval_ps: int
+    latency_ps: int
+    energy_pj: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute(Component):
+    """A unit that executes intrinsics, one at a time."""
+
+    intrinsics: tuple[Intrinsic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link(Component):
+    """A connection between components (or whole devices)."""
+
+    ends: tuple[str, str]
+    bytes_per_s: int
+    latency_ps: int
+    pj_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A whole device. Memories are listed from the outermost (DRAM) inwards.
+
+    ``document`` is the checked configuration it was built from: overrides are applied to it,
+    and a Pareto design is written back from it.
+    """
+
+    name: str
+    family: str
+    description: str
+    clock_hz: int
+    technology_nm: int
+    components: tuple[Component, ...]
+    document: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        return tuple(c for c in self.components if isinstance(c, Memory))
+
+    @property
+    def computes(self) -> tuple[Compute, ...]:
+        return tuple(c for c in self.components if isinstance(c, Compute))
+
+    @property
+    def area_mm2(self) -> float:
+        """Silicon area of the device; off-chip memory counts as zero."""
+        return sum(c.area_mm2 * c.count for c in self.components)
+
+    @property
+    def leakage_w(self) -> float:
+        return sum(c.leakage_w * c.count for c in self.components)
+
+    def component(self, name: str) -> Component:
+        """The component of that name; ``KeyError`` if there is none."""
+        return next(c for c in self.components if c.name == name)
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Architecture:
+        """A new architecture with ``{"gbuf.size": "256 KiB"}`` applied and checked again.
+
+        Raises ``arch.errors.InputError`` for a path that does not exist or a value that is
+        not allowed, with a suggestion.
+        """
+        return family_named(self.family).rebuild(self.document, overrides)

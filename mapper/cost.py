@@ -1,0 +1,141 @@
+"""The contract between mapper and cost models, and what a cost model answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+from arch.spec import Architecture, Component
+from mapper.mapping import Mapping
+from mapper.program import Work
+from mapper.workload.graph import Workload
+
+#: operator name -> its mapping
+Mappings = MappingABC[str, Mapping]
+
+
+class InfeasibleError(Exception):
+    """The hardware cannot run this; says which limit, how much is needed and how much allowed.
+
+    A state, not a bug: a search records it and goes on. ``violation`` is needed/allowed - 1,
+    the constraint value that a sampler learns from.
+    """
+
+    def __init__(self, *, limit: str, needed: float, allowed: float, detail: str) -> None:
+        super().__init__(f"{limit}: needs {needed:,.6g}, allowed {allowed:,.6g} ({detail})")
+        self.limit = limit
+        self.needed = needed
+        self.allowed = allowed
+        self.detail = detail
+
+    @property
+    def violation(self) -> float:
+        return self.needed / self.allowed - 1 if self.allowed > 0 else self.needed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_infeasible, (self.limit, self.needed, self.allowed, self.detail)
+
+
+def _rebuild_infeasible(limit: str, needed: float, allowed: float, detail: str) -> InfeasibleError:
+    return InfeasibleError(limit=limit, needed=needed, allowed=allowed, detail=detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """A component's entry in the price list: time and energy, linear in its work.
+
+    Times are exact fractions of a picosecond per bit (``None``: never the bottleneck) or per
+    step; a port's occupancy is rounded up once per request. Linearity is what lets a search
+    price millions of mappings at once and what orders the fidelities: the price of a sum is
+    never more than the sum of the prices.
+    """
+
+    read_ps_per_bit: Fraction = Fraction(0)
+    write_ps_per_bit: Fraction = Fraction(0)
+    shared_port: bool = False
+    step_ps: int = 0
+    latency_ps: int = 0
+    read_pj_per_bit: float = 0.0
+    write_pj_per_bit: float = 0.0
+    operation_pj: float = 0.0
+
+    def occupancy(self, work: Work) -> dict[str, int]:
+        """Picoseconds that the work keeps each port busy: ``{"": ps}`` or ``{"read":, "write":}``."""
+        read = work.read_bits * self.read_ps_per_bit
+        write = work.write_bits * self.write_ps_per_bit
+        steps = work.steps * self.step_ps
+        if self.shared_port:
+            return {"": _ceil(read + write + steps)}
+        return {"read": _ceil(read), "write": _ceil(write), "": steps}
+
+    def energy_pj(self, work: Work) -> float:
+        return (
+            work.read_bits * self.read_pj_per_bit
+            + work.write_bits * self.write_pj_per_bit
+            + work.operations * self.operation_pj
+        )
+
+
+def _ceil(value: Fraction | int) -> int:
+    return -int(-value // 1)
+
+
+class PriceList(Protocol):
+    """Prices every component of an architecture (implemented by ``sim.prices``)."""
+
+    def __call__(self, component: Component) -> Price: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentMetrics:
+    """Totals of one component over the run."""
+
+    busy_ps: int
+    energy_pj: float
+    read_bytes: int
+    write_bytes: int
+    utilization: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorMetrics:
+    """One operator's share. ``bound_by`` names the component (or ``latency``) that limits it."""
+
+    name: str
+    latency_ps: int
+    energy_pj: float
+    bound_by: str
+    macs: int
+    components: MappingABC[str, ComponentMetrics] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency."""
+
+    fidelity: str
+    latency_ps: int
+    energy_pj: float
+    dynamic_energy_pj: float
+    area_mm2: float
+    power_w: float
+    macs: int
+    memory: MappingABC[str, int]
+    components: MappingABC[str, ComponentMetrics]
+    operators: tuple[OperatorMetrics, ...]
+
+
+class CostModel(Protocol):
+    """A pure function from (workload, architecture, mappings) to metrics.
+
+    Raises ``InfeasibleError`` when the hardware cannot run the mapping; any other exception
+    is a bug.
+    """
+
+    fidelity: str
+
+    def evaluate(
+        self, workload: Workload, architecture: Architecture, mappings: Mappings
+    ) -> Metrics: ...

@@ -1,0 +1,115 @@
+"""Operators: einsum-like loop nests over affine index maps.
+
+An operator is a perfect loop nest over named dimensions. Each access maps the loop indices to
+the axes of a tensor by affine expressions, so stride, dilation, padding, groups and sliding
+windows are all data: a convolution reads its input at ``p * stride + r * dilation - pad``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AffineIndex:
+    """``sum(coefficient * dim) + offset``: the position on one axis of a tensor.
+
+    Positions outside ``[0, size of the axis)`` are padding: they are read as the reduction's
+    neutral element and move no data.
+    """
+
+    terms: tuple[tuple[str, int], ...]
+    offset: int = 0
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(dim for dim, _ in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How an operator reads or writes a tensor: one affine expression per tensor axis."""
+
+    tensor: str
+    index: tuple[AffineIndex, ...]
+
+    @property
+    def dims(self) -> frozenset[str]:
+        return frozenset(dim for axis in self.index for dim in axis.dims)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A named array. ``kind`` is ``input``, ``weight``, ``activation`` or ``output``."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """``output[...] (op)= f(inputs[...])`` for all points of ``extents``.
+
+    ``kind`` is what a person calls it (``conv2d``, ``gemm``, ``softmax``); ``operation`` is
+    what the hardware must be able to do at each point: ``mac`` for contractions, otherwise a
+    vector operation (see ``VECTOR_OPERATIONS``). ``ops_per_point`` counts scalar operations a
+    point (5 for a softmax: subtract, exponent, sum, reciprocal, multiply). A contraction's
+    first input has the role ``input``, its second ``weight``. Partial sums have
+    ``accumulator_dtype``.
+    """
+
+    name: str
+    kind: str
+    operation: str
+    extents: Mapping[str, int] = field(hash=False)
+    inputs: tuple[Access, ...]
+    output: Access
+    accumulator_dtype: str
+    ops_per_point: int = 1
+
+    @property
+    def points(self) -> int:
+        return math.prod(self.extents.values())
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates; padding positions count, as in every published MAC count."""
+        return self.points if self.operation == "mac" else 0
+
+    @property
+    def operations(self) -> int:
+        return self.points * self.ops_per_point
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Inputs in order, then the output."""
+        return (*self.inputs, self.output)
+
+    def role(self, operand: int) -> str:
+        """The role (``input``, ``weight``, ``output``) of ``accesses[operand]``."""
+        if operand == len(self.inputs):
+            return "output"
+        return "weight" if self.operation == "mac" and operand == 1 else "input"
+
+    def reduction_dims(self) -> frozenset[str]:
+        return frozenset(self.extents) - self.output.dims
+
+    def dim_class(self, dim: str) -> str:
+        """``m``, ``n``, ``k`` or ``b`` (see ``arch.spec.DIM_CLASSES``)."""
+        if dim not in self.output.dims:
+            return "k"
+        if self.operation != "mac" or dim not in self.inputs[1].dims:
+            return "m"
+        return "b" if dim in self.inputs[0].dims else "n"
+
+
+#: Vector operations that a vector unit may list in its ``operations``.
+VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")
