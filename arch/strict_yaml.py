@@ -116,7 +116,6 @@ def _text(path: Path) -> str:
 
 
 def _compose(path: Path, text: str) -> yaml.Node | None:
-    _check_depth(path, text)
     try:
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -127,13 +126,6 @@ def _compose(path: Path, text: str) -> yaml.Node | None:
         line = text.count("\n", 0, error.position) + 1
         message = f"contains the control character {error.character!r}"
         raise InputError(Problem(message, file=path, line=line)) from error
-
-
-def _check_depth(path: Path, text: str) -> None:
-    """Refuse nesting that would exhaust the stack of the parser."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.count("[") + line.count("{") > MAX_DEPTH * 4:
-            raise InputError(Problem("is nested too deeply", file=path, line=number))
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, line: int | None) -> str:
@@ -178,22 +170,30 @@ class _Reader:
         for key_node, value_node in node.value:
             key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                text = getattr(key_node, "value", "")
-                self._report(key_node, path, f"the key {text!r} is not a name")
+                self._report(key_node, path, f"{_shown(key_node)} cannot be a key; keys are names")
                 continue
             inner = (*path, key)
             if key in result:
-                message = f"is a duplicate key; first on line {self.lines[inner]}"
-                self._report(key_node, inner, message)
+                self._report_duplicate(key_node, inner)
                 continue
             self.lines[inner] = key_node.start_mark.line + 1
             result[key] = self.value(value_node, inner)
         return result
 
+    def _report_duplicate(self, key: yaml.Node, path: KeyPath) -> None:
+        message = f"is a duplicate key; first on line {self.lines[path]}"
+        where = ".".join(str(part) for part in path)
+        line = key.start_mark.line + 1
+        self.problems.append(Problem(message, where=where, file=self.file, line=line))
+
     def _report(self, node: yaml.Node, path: KeyPath, message: str) -> None:
         where = ".".join(str(part) for part in path)
-        line = node.start_mark.line + 1
+        line = self.lines.get(path, node.start_mark.line + 1)
         self.problems.append(Problem(message, where=where, file=self.file, line=line))
+
+
+def _shown(key: yaml.Node) -> str:
+    return repr(key.value) if isinstance(key, yaml.ScalarNode) else "a list or mapping"
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:

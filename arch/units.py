@@ -145,6 +145,8 @@ def parse_length(text: object) -> int:
 
 def _engineering(value: float, steps: tuple[tuple[float, str], ...]) -> str:
     """Four significant digits in the largest unit that gives at least 1 (else the smallest)."""
+    if value == 0:
+        return f"0 {next(unit for scale, unit in steps if scale == 1)}"
     for scale, unit in steps:
         if abs(value) >= scale * 0.99995:
             return f"{_digits(value / scale)} {unit}"
@@ -205,8 +207,8 @@ def format_power_w(power_w: float) -> str:
 
 
 def format_area_mm2(area_mm2: float) -> str:
-    steps = _AREA_STEPS[:1] if abs(area_mm2) >= _SMALLEST_MM2 or area_mm2 == 0 else _AREA_STEPS
-    return _engineering(area_mm2, steps)
+    in_mm2 = abs(area_mm2) >= _SMALLEST_MM2
+    return _engineering(area_mm2, _AREA_STEPS[:1] if in_mm2 else _AREA_STEPS)
 
 
 def format_length_nm(length_nm: float) -> str:
