@@ -148,14 +148,14 @@ class _Reader:
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in self._seen:
-            self._report(node, path, "anchors and aliases are not supported; write the value out")
+            self._report(path, "anchors and aliases are not supported; write the value out")
             return None
         self._seen.add(id(node))
         if len(path) > MAX_DEPTH:
-            self._report(node, path[:3], f"is nested more than {MAX_DEPTH} deep")
+            self._report(path[:3], f"is nested more than {MAX_DEPTH} deep")
             return None
         if node.tag not in _DEFAULT_TAGS:
-            self._report(node, path, f"tags such as '{node.tag}' are not supported")
+            self._report(path, f"tags such as '{node.tag}' are not supported")
         match node:
             case yaml.MappingNode():
                 return self._mapping(node, path)
@@ -168,27 +168,22 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
             key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                self._report(key_node, path, f"{_shown(key_node)} cannot be a key; keys are names")
+                self._report(path, f"{_shown(key_node)} cannot be a key; keys are names", line)
                 continue
             inner = (*path, key)
             if key in result:
-                self._report_duplicate(key_node, inner)
+                self._report(inner, f"is a duplicate key; first on line {self.lines[inner]}", line)
                 continue
-            self.lines[inner] = key_node.start_mark.line + 1
+            self.lines[inner] = line
             result[key] = self.value(value_node, inner)
         return result
 
-    def _report_duplicate(self, key: yaml.Node, path: KeyPath) -> None:
-        message = f"is a duplicate key; first on line {self.lines[path]}"
+    def _report(self, path: KeyPath, message: str, line: int | None = None) -> None:
         where = ".".join(str(part) for part in path)
-        line = key.start_mark.line + 1
-        self.problems.append(Problem(message, where=where, file=self.file, line=line))
-
-    def _report(self, node: yaml.Node, path: KeyPath, message: str) -> None:
-        where = ".".join(str(part) for part in path)
-        line = self.lines.get(path, node.start_mark.line + 1)
+        line = self.lines[path] if line is None else line
         self.problems.append(Problem(message, where=where, file=self.file, line=line))
 
 

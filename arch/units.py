@@ -13,7 +13,9 @@ from fractions import Fraction
 
 from arch.errors import InputError, Problem, suggest
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*")
+#: A number (short enough for a float) and the rest.
+_MAX_LENGTH = 60
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*((?:[^\s\d].*?)?)\s*")
 
 _SI = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 _SMALL = {"f": -15, "p": -12, "n": -9, "u": -6, "m": -3, "": 0, "k": 3}
@@ -62,9 +64,9 @@ def _split(text: object, what: str, example: str) -> tuple[Fraction, str]:
     """The number and the unit of a quantity's text."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise _fail(f"expected {what} such as '{example}', got {text!r}")
-    match = _NUMBER.fullmatch(str(text))
-    if match is None:
-        raise _fail(f"expected {what} such as '{example}', got {text!r}")
+    match = _NUMBER.fullmatch(str(text)[: _MAX_LENGTH + 1])
+    if match is None or len(str(text)) > _MAX_LENGTH:
+        raise _fail(f"expected {what} such as '{example}', got {text!r:.80}")
     unit = match[2].replace("\u00b5", "u").replace("\u03bc", "u").replace("\u00b2", "2")
     return Fraction(match[1]), unit
 
