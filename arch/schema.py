@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -28,9 +28,14 @@ class Finding:
 
 
 class StrictModel(BaseModel):
-    """Base of every configuration model: no unknown keys, no coercion, frozen."""
+    """Base of every configuration model: no unknown keys, no coercion, frozen.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    A string below a field is its description in the published schema.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
 
     @classmethod
     def context(cls, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +50,10 @@ class StrictModel(BaseModel):
         yield from ()
 
 
-def findings(data: Any, model: type[Any]) -> tuple[Any, list[Finding]]:
+_Model = TypeVar("_Model", bound=StrictModel)
+
+
+def findings(data: Any, model: type[_Model]) -> tuple[_Model | None, list[Finding]]:
     """The validated model, or everything that is wrong with the data."""
     if not isinstance(data, Mapping):
         return None, [Finding((), f"expected a mapping of keys to values, got {_shown(data)}")]
