@@ -6,9 +6,11 @@ part makes sense.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
 
 from arch import quantity, technology, units
 from arch.quantity import Quantity
@@ -170,7 +172,32 @@ Node = Annotated[
         high=technology.MAX_NODE_NM,
     ),
 ]
-Extent = Annotated[int, Field(ge=1, le=4096)]
-Stages = Annotated[int, Field(ge=0, le=64)]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Marks a whole number with its limits."""
+
+    low: int
+    high: int
+
+    def check(self, value: int) -> int:
+        if self.low <= value <= self.high:
+            return value
+        raise ValueError(f"{value} is out of range; allowed {self.low} to {self.high}")
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+
+Extent = Annotated[int, Between(1, 4096)]
+Stages = Annotated[int, Between(0, 64)]
 Roles = Annotated[list[Role], AfterValidator(at_least_one)]
 Dtypes = Annotated[list[Dtype], AfterValidator(at_least_one)]

@@ -152,6 +152,10 @@ def _too_large(entry: _Entry) -> str:
     return f"{_shown(entry.value)} is out of range; allowed at most {entry.context['le']}"
 
 
+def _empty(entry: _Entry) -> str:
+    return "must not be empty"
+
+
 def _other(entry: _Entry) -> str:
     message = entry.text.replace("Input should be", "expected")
     for formal, plain in _PLAIN_WORDS.items():
@@ -175,6 +179,7 @@ _SENTENCES: Mapping[str, Callable[[_Entry], str]] = {
     "union_tag_not_found": _no_tag,
     "union_tag_invalid": _unknown_tag,
     "value_error": _own,
+    "string_too_short": _empty,
     "greater_than_equal": _too_small,
     "less_than_equal": _too_large,
 }

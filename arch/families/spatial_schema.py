@@ -188,7 +188,8 @@ class SpatialConfig(StrictModel):
         yield from _counts(kinds)
         yield from _order(kinds)
         yield from _off_chip(components, kinds)
-        yield from _kept(data, components, kinds)
+        if all(kind in _KINDS for kind in kinds.values()):
+            yield from _kept(data, components, kinds)
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -268,7 +269,8 @@ def _kept(
     on_chip = [n for n, kind in kinds.items() if kind in ("sram", "registers")]
     kept = [role for name in on_chip for role in _roles(components[name])]
     streamed = data.get("streamed", [])
-    if not on_chip or not isinstance(streamed, list):
+    misread = not isinstance(streamed, list) or any(role not in ROLES for role in kept)
+    if misread or not on_chip:
         return
     for role in ROLES:
         if role not in kept and role not in streamed:
