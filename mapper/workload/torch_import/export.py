@@ -118,6 +118,11 @@ class _Lowering:
         self._values: dict[Node, Any] = {}
         self._producers: dict[Node, DraftOperator] = {}
         self._parameters: dict[str, Storage] = {}
+        # Properties of the signature are rebuilt at each access.
+        signature = program.graph_signature
+        self._parameter_names = signature.inputs_to_parameters
+        self._buffer_names = signature.inputs_to_buffers
+        self._user_inputs = set(signature.user_inputs)
 
     def run(self, name: str) -> Workload:
         for node in self._program.graph.nodes:
@@ -134,14 +139,12 @@ class _Lowering:
         value = node.meta["val"]
         if not hasattr(value, "shape"):
             return None
-        signature = self._program.graph_signature
-        parameter = signature.inputs_to_parameters.get(node.name)
+        parameter = self._parameter_names.get(node.name)
         if parameter is not None:
             return self._parameter(self._canonical.get(parameter, parameter), value)
-        constant = node.name not in signature.user_inputs
-        buffer = signature.inputs_to_buffers.get(node.name, node.name)
-        storage = self._draft.store(buffer, value.shape, self._name_of(value.dtype), "input")
-        storage.constant = constant
+        name = self._buffer_names.get(node.name, node.name)
+        storage = self._draft.store(name, value.shape, self._name_of(value.dtype), "input")
+        storage.constant = node.name not in self._user_inputs
         return fresh(storage)
 
     def _parameter(self, name: str, value: torch.Tensor) -> View:
