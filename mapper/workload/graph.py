@@ -65,6 +65,8 @@ def check_order(workload: Workload) -> None:
     disjoint (a concatenation), and a ``copy`` may update an input in place (a cache).
     """
     problems = [*_tensor_problems(workload), *_name_problems(workload)]
+    if not workload.operators:
+        problems.append(Problem("there is nothing to compute", where=f"workload {workload.name}"))
     for operator in workload.operators:
         problems += _operator_problems(workload, operator)
     if not problems:

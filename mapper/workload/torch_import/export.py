@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arch.errors import InputError, Problem, suggest
+from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.draft import Draft, DraftOperator
@@ -89,11 +89,13 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
 
 
 def _changes_shared_value(node: Node) -> bool:
-    """Whether an in-place operator changes a value that another node reads too."""
+    """Whether an in-place operator changes a value that something else may read too."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return False
-    return any(len(source.users) > 1 for source in node.all_input_nodes[:1])
+    source = node.all_input_nodes[0]
+    own = source.op == "call_function" and _aten_name(source) not in VIEWS
+    return not own or len(source.users) > 1
 
 
 def _canonical_names(module: torch.nn.Module) -> dict[str, str]:
@@ -199,13 +201,11 @@ class _Lowering:
     def _lowering_of(self, operation: str, node: Node) -> Lowering:
         if operation in LOWERINGS:
             return LOWERINGS[operation]
-        hint = suggest(operation, LOWERINGS)
         raise InputError(
             Problem(
                 f"torch operator {operation} (node {node.name}, {call_name(node)}"
                 f"{source_line(node)}) cannot be imported; add a function with "
-                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten'
-                f"{'; ' + hint if hint else ''}",
+                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten',
                 where="workload",
             )
         )

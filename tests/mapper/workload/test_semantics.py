@@ -41,7 +41,10 @@ def assert_same(module: nn.Module, *inputs: Tensor) -> Workload:
     workload = imported(module, inputs)
     names = [t.name for t in workload.tensors if t.kind == "input"]
     values = {name: x.double().numpy() for name, x in zip(names, inputs, strict=True)}
-    values |= {n: p.detach().double().numpy() for n, p in module.named_parameters()}
+    for name, parameter in module.named_parameters():
+        weight = parameter.detach().double().numpy()
+        mirrored = any(f"{name}: stored mirrored" in note for note in workload.folded)
+        values[name] = np.flip(weight, range(2, weight.ndim)) if mirrored else weight
     (output,) = [t.name for t in workload.tensors if t.kind == "output"]
     with torch.no_grad():
         expected = module.double()(*(x.double() if x.is_floating_point() else x for x in inputs))
@@ -91,6 +94,10 @@ def test_convolution(case: tuple[nn.Module, Tensor]) -> None:
         (nn.Conv2d(4, 4, 3, padding="same", bias=False), (1, 4, 5, 5)),
         (nn.Conv2d(4, 4, (2, 4), padding="same", bias=False), (1, 4, 5, 6)),
         (nn.Conv2d(6, 6, 3, groups=6, padding=1, bias=False), (1, 6, 5, 5)),
+        (nn.ConvTranspose2d(3, 4, 2, 2, bias=False), (2, 3, 3, 4)),
+        (nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2, bias=False), (1, 4, 3, 4)),
+        (nn.ConvTranspose2d(2, 2, (4, 3), (2, 1), (1, 0), bias=False), (1, 2, 4, 3)),
+        (nn.ConvTranspose1d(2, 3, 5, 3, 1, bias=False), (1, 2, 4)),
         (nn.Linear(5, 3, bias=False), (2, 4, 5)),
         (nn.Linear(5, 3, bias=False), (5,)),
         (nn.MaxPool2d(3, 2, 1), (1, 2, 7, 6)),
