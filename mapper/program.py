@@ -65,9 +65,11 @@ class Hold:
     ``load`` fills it before the body needs it (absent: nothing to read, as for an output
     accumulated from zero), ``store`` empties it afterwards (absent for inputs). ``buffer``
     names the stage; ``slots`` is how many tiles it has room for (2: the next tile may be
-    loaded while this one is in use).
+    loaded while this one is in use). A hold inside another of the same ``operand`` is filled
+    from it and emptied into it.
     """
 
+    operand: int
     buffer: str
     slots: int
     size_bits: int
