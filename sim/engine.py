@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import simpy
 
-from mapper.cost import Price
 from mapper.program import Program
+from sim.ports import Prices
 from sim.process import IssueListener, World, stuck
 from sim.schedule import Schedule, build_schedule
 from sim.scripts import write_scripts
@@ -27,7 +26,7 @@ class Listeners:
     skip: SkipListener
 
 
-def simulate(program: Program, prices: Mapping[str, Price]) -> int:
+def simulate(program: Program, prices: Prices) -> int:
     """Picoseconds until all is done."""
     return simulate_schedule(build_schedule(program, prices))
 

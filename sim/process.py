@@ -259,5 +259,7 @@ class EndOfLoop:
 def stuck(processes: Iterator[Process]) -> str:
     """Who waits for what, one process per line."""
     return "\n".join(
-        f"{p.name} waits for {p.script[p.position].waits_for()}" for p in processes if not p.finished
+        f"{p.name} waits for {p.script[p.position].waits_for()}"
+        for p in processes
+        if not p.finished
     )

@@ -8,11 +8,10 @@ it occupies each port.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
+from sim.ports import Prices, occupancy_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,14 @@ class PricedOp:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """All holds of one operand in one buffer. They share ``slots`` and take turns in order."""
+    """All holds of one operand in one memory. They share ``slots`` and take turns in order."""
 
     operand: int
-    buffer: str
+    memory: str
     slots: int
+
+    def __str__(self) -> str:
+        return f"operand {self.operand} in {self.memory}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,25 +73,15 @@ class Schedule:
     ports: tuple[str, ...]
 
 
-def port_name(component: str, port: str) -> str:
-    """``"dram.read"``, or ``"dram"`` for the single port of a component."""
-    return f"{component}.{port}" if port else component
+def price_operation(op: TileOp, prices: Prices) -> PricedOp:
+    total: dict[str, Work] = {}
+    for component, work in op.work:
+        total[component] = total.get(component, Work()) + work
+    latency = max((prices[component].latency_ps for component in total), default=0)
+    return PricedOp(op.name, tuple(occupancy_ps(total, prices).items()), latency)
 
 
-def occupancy_ps(
-    work: Mapping[str, Work] | tuple[tuple[str, Work], ...], prices: Mapping[str, Price]
-) -> dict[str, int]:
-    """How long the work keeps each port busy; ports that it does not use are absent."""
-    items = work.items() if isinstance(work, Mapping) else work
-    return {
-        port_name(component, port): ps
-        for component, amount in items
-        for port, ps in prices[component].occupancy(amount).items()
-        if ps
-    }
-
-
-def build_schedule(program: Program, prices: Mapping[str, Price]) -> Schedule:
+def build_schedule(program: Program, prices: Prices) -> Schedule:
     builder = _Builder(prices)
     body = builder.steps(program.body)
     return Schedule(body, tuple(builder.stages.values()), tuple(builder.ports))
@@ -97,7 +89,7 @@ def build_schedule(program: Program, prices: Mapping[str, Price]) -> Schedule:
 
 @dataclass(slots=True)
 class _Builder:
-    prices: Mapping[str, Price]
+    prices: Prices
     stages: dict[tuple[int, str], Stage] = field(default_factory=dict)
     ports: dict[str, None] = field(default_factory=dict)
     ops: dict[TileOp, PricedOp] = field(default_factory=dict)
@@ -137,21 +129,16 @@ class _Builder:
         return HeldTile(stage, load, store, _inner_stages(stage.operand, body), body)
 
     def _stage(self, node: Hold) -> Stage:
-        stage = Stage(node.operand, node.buffer, node.slots)
-        known = self.stages.setdefault((node.operand, node.buffer), stage)
+        stage = Stage(node.operand, node.memory, node.slots)
+        known = self.stages.setdefault((node.operand, node.memory), stage)
         if known != stage:
-            raise ValueError(f"{node.buffer} has both {known.slots} and {stage.slots} slots")
+            raise ValueError(f"{stage} has both {known.slots} and {stage.slots} slots")
         return known
 
     def _priced(self, op: TileOp) -> PricedOp:
         if op not in self.ops:
-            total: dict[str, Work] = {}
-            for component, work in op.work:
-                total[component] = total.get(component, Work()) + work
-            busy = occupancy_ps(total, self.prices)
-            self.ports |= dict.fromkeys(busy)
-            latency = max((self.prices[component].latency_ps for component in total), default=0)
-            self.ops[op] = PricedOp(op.name, tuple(busy.items()), latency)
+            self.ops[op] = price_operation(op, self.prices)
+            self.ports |= dict.fromkeys(port for port, _ in self.ops[op].occupancy_ps)
         return self.ops[op]
 
 

@@ -113,8 +113,8 @@ class _Author:
     def cast(self) -> Cast:
         stages = self.schedule.stages
         parts = [("compute", self._compute_part())]
-        parts += [(f"store {s.buffer}", self._storer_part(s)) for s in stages if s in self.emptied]
-        parts += [(f"load {s.buffer}", self._loader_part(s)) for s in stages]
+        parts += [(f"store {s}", self._storer_part(s)) for s in stages if s in self.emptied]
+        parts += [(f"load {s}", self._loader_part(s)) for s in stages]
         processes = [
             _Writer(self, name, FIRST_RANK + number, part).write()
             for number, (name, part) in enumerate(parts)
@@ -127,8 +127,8 @@ class _Author:
         """``inner`` tells apart what a stage exchanges with the stages inside it."""
         key = (what, stage, inner)
         if key not in self.channels:
-            other = f" (for {inner.buffer})" if inner else ""
-            self.channels[key] = Channel(f"{what} of {stage.buffer}{other}")
+            other = f" (for {inner})" if inner else ""
+            self.channels[key] = Channel(f"{what} of {stage}{other}")
         return self.channels[key]
 
     def _issue(self, op: PricedOp | None) -> tuple[Instruction, ...]:

@@ -91,7 +91,7 @@ def _lower(
     if number == 2 and rng.random() < 0.5:
         load = None
     body = _lower(rng, rest, shape, {**at, number: memory})
-    return (Hold(number, name, amount, 64, load, store, body),)
+    return (Hold(number, memory, amount, 64, load, store, body),)
 
 
 def _transfer(rng: np.random.Generator, name: str, source: str, target: str) -> TileOp:
