@@ -50,6 +50,10 @@ class Kernel:
     make_inputs: Callable[[Params, str, torch.Generator], tuple[torch.Tensor, ...]]
     output_shape: Callable[[Params], tuple[int, ...]]
 
+    @property
+    def implementations(self) -> Mapping[str, Run]:
+        return {"torch": self.reference, "triton": self.triton}
+
 
 def size_bytes(elements: int, dtype: str) -> int:
     return elements * BITS[dtype] // 8

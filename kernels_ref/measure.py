@@ -47,9 +47,10 @@ SAMPLES = 15
 SAMPLE_US = 5_000.0
 COLD_SAMPLES = 21
 
-#: At least this long between two readings of the energy counter. It is read after each chunk of
-#: work, and so at most about a chunk late: 1 % of the window.
-ENERGY_WINDOW_S = 0.5
+#: At least this long between two changes of the energy counter, after as long as the first
+#: constant of the same work. It is read after each chunk of work, and so about a chunk late.
+SETTLE_S = 0.2
+ENERGY_WINDOW_S = 0.8
 CHUNK_US = 5_000.0
 CHUNKS_AHEAD = 3
 ENERGY_PATIENCE_S = 20.0
@@ -121,6 +122,7 @@ class Sustained:
     power_w: float
     call_us: float
     sm_clock_mhz: int
+    counter_step_s: float
 
 
 def set_count(call_bytes: int, l2_bytes: int) -> int:
@@ -132,7 +134,7 @@ def prepare(point: Point, card: Card, generator: torch.Generator) -> list[Call]:
     """Checked calls of the point's kernel, each on buffers of its own."""
     kernel = KERNELS[point.kernel]
     counts = kernel.counts(point.params, point.dtype)
-    run = getattr(kernel, point.implementation)
+    run = kernel.implementations[point.implementation]
     calls: list[Call] = []
     for index in range(set_count(counts.read_bytes + counts.write_bytes, card.l2_bytes)):
         inputs = kernel.make_inputs(point.params, point.dtype, generator)
@@ -185,7 +187,7 @@ def sustain(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Sustained:
     chunk = max(1, round(CHUNK_US / elapsed_us(graph.replay)))
     ticks: list[tuple[float, int]] = []
     done: list[torch.cuda.Event] = []
-    seen, began_s = card.energy_mj(), time.perf_counter()
+    seen, began_s = 0, time.perf_counter()
     while len(ticks) < 2 or ticks[-1][0] - ticks[0][0] < ENERGY_WINDOW_S:
         if time.perf_counter() - began_s > ENERGY_PATIENCE_S:
             raise RuntimeError(f"the energy counter stands still at {seen} mJ")
@@ -193,10 +195,10 @@ def sustain(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Sustained:
         done.append(event())
         done[-1].record()
         done[max(0, len(done) - CHUNKS_AHEAD)].synchronize()
-        energy_mj = card.energy_mj()
-        if energy_mj != seen:
-            seen = energy_mj
-            ticks.append((time.perf_counter(), energy_mj))
+        energy_mj, now_s = card.energy_mj(), time.perf_counter()
+        if energy_mj != seen and now_s - began_s > SETTLE_S:
+            ticks.append((now_s, energy_mj))
+        seen = energy_mj
     sm_clock_mhz = card.sm_clock_mhz()
     done[-1].synchronize()
     (start_s, start_mj), (end_s, end_mj) = ticks[0], ticks[-1]
@@ -205,6 +207,7 @@ def sustain(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Sustained:
         power_w=(end_mj - start_mj) / 1000 / (end_s - start_s),
         call_us=all_us / ((len(done) - 1) * chunk * calls),
         sm_clock_mhz=sm_clock_mhz,
+        counter_step_s=(end_s - start_s) / (len(ticks) - 1),
     )
 
 
@@ -239,6 +242,7 @@ def measure(point: Point, card: Card, generator: torch.Generator) -> Measured:
         power_w=sustained.power_w,
         spread=(high - low) / median,
         sm_clock_mhz=sustained.sm_clock_mhz,
+        counter_step_s=sustained.counter_step_s,
     )
 
 

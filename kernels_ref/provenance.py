@@ -23,6 +23,7 @@ class Measured:
     power_w: float
     spread: float
     sm_clock_mhz: int
+    counter_step_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

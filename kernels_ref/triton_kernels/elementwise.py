@@ -11,12 +11,21 @@ PIECE = 1024
 
 
 @triton.jit
-def _ew_add(x_ptr, y_ptr, out_ptr, elements, piece: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * piece + tl.arange(0, piece)
-    inside = at < elements
+def _add(x_ptr, y_ptr, out_ptr, at, inside):
     x = tl.load(x_ptr + at, mask=inside).to(tl.float32)
     y = tl.load(y_ptr + at, mask=inside).to(tl.float32)
     tl.store(out_ptr + at, (x + y).to(out_ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _ew_add(x_ptr, y_ptr, out_ptr, elements, piece: tl.constexpr):
+    start = tl.program_id(0).to(tl.int64) * piece
+    at = start + tl.arange(0, piece)
+    # A mask that cuts at any element forbids wide accesses, so that only the last piece has one.
+    if start + piece <= elements:
+        _add(x_ptr, y_ptr, out_ptr, at, None)
+    else:
+        _add(x_ptr, y_ptr, out_ptr, at, at < elements)
 
 
 def ew_add(x: torch.Tensor, y: torch.Tensor, *, out: torch.Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,10 @@ FULL_GPU_PROGRAMS = 132
 
 #: Rows of tiles that are walked together, so that their columns of ``b`` are read from L2.
 GROUP_ROWS = 8
+
+
+#: Elements of 16 bits in the widest access of a thread, 16 bytes.
+WIDEST_ACCESS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ class Tile:
 
 # Largest first. A warpgroup's matrix instruction takes 64 rows (PTX ISA, wgmma), mma.sync 16.
 TILES = (
-    Tile(rows=128, cols=256, depth=64, warps=8, stages=3),
+    Tile(rows=128, cols=256, depth=64, warps=8, stages=4),
     Tile(rows=128, cols=128, depth=64, warps=8, stages=3),
     Tile(rows=64, cols=128, depth=64, warps=4, stages=4),
     Tile(rows=64, cols=64, depth=64, warps=4, stages=4),
@@ -57,14 +62,18 @@ def _gemm(
     b_ptr,
     out_ptr,
     m,
-    n,
-    k,
+    n_units,
+    k_units,
+    n_unit: tl.constexpr,
+    k_unit: tl.constexpr,
     tile_m: tl.constexpr,
     tile_n: tl.constexpr,
     tile_k: tl.constexpr,
     group_rows: tl.constexpr,
     widen: tl.constexpr,
 ):
+    # Multiples of a constant, so that the compiler knows how wide its loads and stores may be.
+    n, k = n_units * n_unit, k_units * k_unit
     program = tl.program_id(0)
     tiles_n = tl.cdiv(n, tile_n)
     first_row = program // (group_rows * tiles_n) * group_rows
@@ -95,13 +104,16 @@ def _gemm(
 def gemm(a: torch.Tensor, b: torch.Tensor, *, out: torch.Tensor) -> None:
     (m, k), n = a.shape, b.shape[1]
     tile = choose_tile(m, n)
+    n_unit, k_unit = (math.gcd(size, WIDEST_ACCESS) for size in (n, k))
     _gemm[(tile.programs(m, n),)](
         a,
         b,
         out,
         m,
-        n,
-        k,
+        n // n_unit,
+        k // k_unit,
+        n_unit=n_unit,
+        k_unit=k_unit,
         tile_m=tile.rows,
         tile_n=tile.cols,
         tile_k=tile.depth,
