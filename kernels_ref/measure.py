@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import json
 import math
 import platform
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,31 +45,33 @@ ROTATION = 3
 #: the host needs to enqueue the call that is timed after it, so that the call does not wait.
 FLUSH = 8
 
-SAMPLES = 15
-SAMPLE_US = 5_000.0
 COLD_SAMPLES = 21
 
-#: At least this long between two changes of the energy counter, after as long as the first
-#: constant of the same work. It is read after each chunk of work, and so about a chunk late.
-SETTLE_S = 0.2
-ENERGY_WINDOW_S = 0.8
+#: Steady work is enqueued in chunks of this length, each of them one sample of a call's time, and
+#: so many ahead that the card has work while the host reads the energy counter (some 5 ms).
 CHUNK_US = 5_000.0
-CHUNKS_AHEAD = 3
+CHUNKS_AHEAD = 5
+
+#: Energy is taken between two changes of the counter at least this far apart, after the card has
+#: settled. A change is noticed one reading late, which is 1 % of the window.
+SETTLE_S = 0.05
+ENERGY_WINDOW_S = 0.5
 ENERGY_PATIENCE_S = 20.0
 
 #: Every this many points, one is measured again at the end; odd, to meet both implementations.
-REPEAT_EVERY = 19
+REPEAT_EVERY = 29
 
 
 class Card:
     """The GPU: its properties, its own counters (NVML), and a buffer to flush its L2 with."""
 
     def __init__(self) -> None:
-        import pynvml
         import torch
 
         if not torch.cuda.is_available():
             raise InputError(Problem("no CUDA device; measuring needs an NVIDIA GPU"))
+        import pynvml
+
         # Sums in fp32 throughout, as the kernels are defined.
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
@@ -116,13 +120,12 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sustained:
-    """Mean power and time of a call while the card does nothing else for the energy window."""
+class Steady:
+    """Times of a call and mean power while the card does nothing else."""
 
+    calls_us: list[float]
     power_w: float
-    call_us: float
     sm_clock_mhz: int
-    counter_step_s: float
 
 
 def set_count(call_bytes: int, l2_bytes: int) -> int:
@@ -149,25 +152,21 @@ def prepare(point: Point, card: Card, generator: torch.Generator) -> list[Call]:
     return calls
 
 
-def event() -> torch.cuda.Event:
+def recorded_event() -> torch.cuda.Event:
     import torch
 
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record()
+    return event
 
 
 def elapsed_us(action: Call) -> float:
     """Time of enqueued work on the GPU's own clock."""
-    start, end = event(), event()
-    start.record()
+    start = recorded_event()
     action()
-    end.record()
+    end = recorded_event()
     end.synchronize()
     return float(start.elapsed_time(end)) * 1000
-
-
-def repeated(graph: torch.cuda.CUDAGraph, times: int) -> None:
-    for _ in range(times):
-        graph.replay()
 
 
 def capture(calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
@@ -181,41 +180,36 @@ def capture(calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def sustain(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Sustained:
+def work_steadily(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Steady:
     """Replay without a pause until the energy counter has moved over the whole window."""
     graph.replay()
-    chunk = max(1, round(CHUNK_US / elapsed_us(graph.replay)))
+    replays = max(1, round(CHUNK_US / elapsed_us(graph.replay)))
+    ends = [recorded_event()]
+    finished = first = 0
     ticks: list[tuple[float, int]] = []
-    done: list[torch.cuda.Event] = []
     seen, began_s = 0, time.perf_counter()
     while len(ticks) < 2 or ticks[-1][0] - ticks[0][0] < ENERGY_WINDOW_S:
-        if time.perf_counter() - began_s > ENERGY_PATIENCE_S:
-            raise RuntimeError(f"the energy counter stands still at {seen} mJ")
-        repeated(graph, chunk)
-        done.append(event())
-        done[-1].record()
-        done[max(0, len(done) - CHUNKS_AHEAD)].synchronize()
+        while finished < len(ends) and ends[finished].query():  # type: ignore[no-untyped-call]
+            finished += 1
+        while len(ends) - finished < CHUNKS_AHEAD:
+            for _ in range(replays):
+                graph.replay()
+            ends.append(recorded_event())
         energy_mj, now_s = card.energy_mj(), time.perf_counter()
         if energy_mj != seen and now_s - began_s > SETTLE_S:
+            first = first or finished
             ticks.append((now_s, energy_mj))
         seen = energy_mj
+        if now_s - began_s > ENERGY_PATIENCE_S:
+            raise RuntimeError(f"the energy counter stands still at {seen} mJ")
     sm_clock_mhz = card.sm_clock_mhz()
-    done[-1].synchronize()
+    ends[-1].synchronize()
     (start_s, start_mj), (end_s, end_mj) = ticks[0], ticks[-1]
-    all_us = done[0].elapsed_time(done[-1]) * 1000
-    return Sustained(
+    return Steady(
+        calls_us=[a.elapsed_time(b) * 1000 / (replays * calls) for a, b in pairwise(ends[first:])],
         power_w=(end_mj - start_mj) / 1000 / (end_s - start_s),
-        call_us=all_us / ((len(done) - 1) * chunk * calls),
         sm_clock_mhz=sm_clock_mhz,
-        counter_step_s=(end_s - start_s) / (len(ticks) - 1),
     )
-
-
-def steady_samples_us(graph: torch.cuda.CUDAGraph, calls: int) -> list[float]:
-    replays = max(1, round(SAMPLE_US / elapsed_us(graph.replay)))
-    return [
-        elapsed_us(partial(repeated, graph, replays)) / (replays * calls) for _ in range(SAMPLES)
-    ]
 
 
 def cold_us(calls: Sequence[Call], card: Card) -> float:
@@ -228,21 +222,19 @@ def cold_us(calls: Sequence[Call], card: Card) -> float:
 
 
 def measure(point: Point, card: Card, generator: torch.Generator) -> Measured:
-    """Power first: it brings the card to the clocks and the heat of steady work."""
     calls = prepare(point, card, generator)
-    graph = capture(calls)
-    sustained = sustain(graph, len(calls), card)
-    samples = steady_samples_us(graph, len(calls))
-    low, median, high = statistics.quantiles(samples, n=4)
+    steady = work_steadily(capture(calls), len(calls), card)
+    low, median, high = statistics.quantiles(steady.calls_us, n=4)
+    mean = statistics.fmean(steady.calls_us)
     return Measured(
         point=point,
         t_graph_us=median,
         t_cold_us=cold_us(calls, card),
-        energy_mj=sustained.power_w * sustained.call_us / 1000,
-        power_w=sustained.power_w,
+        energy_mj=steady.power_w * mean / 1000,
+        power_w=steady.power_w,
         spread=(high - low) / median,
-        sm_clock_mhz=sustained.sm_clock_mhz,
-        counter_step_s=sustained.counter_step_s,
+        pauses=mean / median - 1,
+        sm_clock_mhz=steady.sm_clock_mhz,
     )
 
 
@@ -258,6 +250,9 @@ def measure_all(directory: Path, seed: int) -> None:
     import torch
 
     card = Card()
+    setup = card.setup()
+    # Capturing a graph collects garbage, for which what exists by now need not be searched.
+    gc.freeze()
     generator = torch.Generator("cuda").manual_seed(seed)
     name = str(card.properties.name).lower().replace(" ", "_")
     directory.mkdir(parents=True, exist_ok=True)
@@ -276,7 +271,7 @@ def measure_all(directory: Path, seed: int) -> None:
     ]
     setup = {
         "command": f"`python -m kernels_ref.measure --out DIR --seed {seed}`",
-        **card.setup(),
+        **setup,
         "t_cold_us of no work at all": f"{cold_us([lambda: None], card):.2f}",
     }
     (directory / f"{name}.md").write_text(document(f"{name}.csv", setup, rows, repeats))
@@ -287,6 +282,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV")
     parser.add_argument("--seed", type=int, default=0, help="of the random sizes and inputs")
     given = parser.parse_args(arguments)
+    if given.seed < 0:
+        parser.error(f"--seed is {given.seed}, at least 0")
+    if given.out.exists() and not given.out.is_dir():
+        parser.error(f"--out {given.out} is not a folder")
     try:
         measure_all(given.out, given.seed)
     except InputError as error:

@@ -76,9 +76,9 @@ def points(seed: int) -> tuple[Point, ...]:
     """All sizes to measure; the same seed gives the same ones."""
     generator = np.random.default_rng(seed)
     return (
-        *gemm_points(generator, 33),
-        *softmax_points(generator, 21),
-        *add_points(generator, 21),
+        *gemm_points(generator, 16),
+        *softmax_points(generator, 16),
+        *add_points(generator, 16),
     )
 
 

@@ -13,7 +13,8 @@ from kernels_ref.points import Point
 class Measured:
     """One point's times of a call, energy of a call and state of the card.
 
-    ``spread`` is the distance of the quartiles of the steady-state samples over their median.
+    ``spread`` is the distance of the quartiles of the steady-state samples over their median,
+    ``pauses`` how much their mean is above it.
     """
 
     point: Point
@@ -22,8 +23,8 @@ class Measured:
     energy_mj: float
     power_w: float
     spread: float
+    pauses: float
     sm_clock_mhz: int
-    counter_step_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,10 @@ def _observed(rows: Sequence[Measured], repeats: Sequence[Repeat]) -> Iterator[t
     yield (
         "spread of steady-state samples, quartiles over median",
         _summary([row.spread for row in rows]),
+    )
+    yield (
+        "mean of steady-state samples above their median",
+        _summary([row.pauses for row in rows]),
     )
     for quantity in ("t_graph_us", "t_cold_us", "energy_mj"):
         yield (

@@ -32,6 +32,7 @@ SIZES = {
     "row_softmax": [
         {"rows": 1, "cols": 1},
         {"rows": 3, "cols": 1000},
+        {"rows": 21, "cols": 60},
         {"rows": 2, "cols": MAX_PIECE},
         {"rows": 2, "cols": MAX_PIECE + 1},
         {"rows": 1, "cols": 3 * MAX_PIECE - 5},
