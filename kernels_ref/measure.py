@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,10 @@ class Card:
 
         if not torch.cuda.is_available():
             raise InputError(Problem("no CUDA device; measuring needs an NVIDIA GPU"))
+        missing = [name for name in ("triton", "pynvml") if find_spec(name) is None]
+        if missing:
+            how = "pip install 'tilewright[gpu]'"
+            raise InputError(Problem(f"{' and '.join(missing)} not installed; {how}"))
         import pynvml
 
         # Sums in fp32 throughout, as the kernels are defined.

@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 
 from kernels_ref.kernel import Counts
-from kernels_ref.measure import COLUMNS, main, set_count
+from kernels_ref.measure import COLUMNS
 from kernels_ref.points import ALIGNMENTS, points
 from kernels_ref.registry import KERNELS
 
@@ -86,14 +86,16 @@ def test_no_product_is_faster_than_the_tensor_cores(rows: list[Row]) -> None:
 
 
 def test_energy_is_power_times_time(rows: list[Row]) -> None:
-    # Both at steady work, but measured one after the other: clocks may change between them.
+    # Energy takes the mean time of a call, t_graph_us is the median. Clocks that change under the
+    # power limit keep them up to 5 % apart; a card that waits for its host would exceed that.
     for row in rows:
-        assert row.energy_mj == pytest.approx(row.power_w * row.t_graph_us / 1000, rel=0.15), row
+        assert row.energy_mj == pytest.approx(row.power_w * row.t_graph_us / 1000, rel=0.06), row
 
 
 def test_power_is_between_idle_and_the_limit(rows: list[Row]) -> None:
-    # 700 W is enforced on an average over time; short of it by 5 % is what was seen.
-    assert all(100 < row.power_w < 1.05 * 700 for row in rows)
+    # The limit of 700 W holds for an average over longer than the window of half a second.
+    assert "| power limit | 700 W |" in PROVENANCE.read_text()
+    assert all(100 < row.power_w < 1.15 * 700 for row in rows)
 
 
 def test_points_repeat_with_their_seed_and_differ_with_another() -> None:
@@ -106,17 +108,3 @@ def test_points_include_odd_and_aligned_sizes_of_every_kernel() -> None:
         sizes = [max(p.params.values()) for p in points(0) if p.kernel == kernel]
         assert any(size % 2 for size in sizes)
         assert any(size % max(ALIGNMENTS) == 0 for size in sizes)
-
-
-@pytest.mark.parametrize(
-    ("call_bytes", "sets"), [(10, 30), (99, 4), (100, 3), (151, 2), (10**6, 2)]
-)
-def test_buffers_exceed_the_l2_three_times(call_bytes: int, sets: int) -> None:
-    assert set_count(call_bytes, l2_bytes=100) == sets
-
-
-@pytest.mark.parametrize("seed", ["-1", "x"])
-def test_a_bad_seed_is_refused(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["--out", "unused", "--seed", seed])
-    assert "--seed" in capsys.readouterr().err
