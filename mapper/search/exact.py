@@ -56,7 +56,7 @@ def map_operator(
     run = execution(workload, operator, architecture)
     prices = _Prices(run, architecture.leakage_w, price, OBJECTIVES[objective])
     problems = [_Problem(order, prices) for order in stage_orders(run)]
-    best = np.array([np.inf, np.inf])
+    best = np.full(4, np.inf)
     winner: tuple[_Problem, dict[str, int]] | None = None
     calls = 0
     for sweep in (_Problem.descend, _Problem.search):
@@ -68,7 +68,7 @@ def map_operator(
     if winner is None:
         raise _does_not_fit(run)
     problem, chosen = winner
-    value = float([best[0], best[1], best[0] * best[1]][OBJECTIVES[objective]])
+    value = float([best[1], best[2], best[1] * best[2]][OBJECTIVES[objective]])
     return SearchResult(
         mapping=problem.order.mapping(chosen, made_by="exact"),
         calls=calls,
@@ -131,10 +131,18 @@ class _Prices:
                 kernel.PARTIAL_BITS: run.partial_bits,
                 kernel.DOUBLE_BUFFERED: memory.double_buffered,
                 kernel.OUTPUTS: run.counts.operands[operand].elements,
+                kernel.IS_SHARED: not memory.replicated_over,
+                kernel.LATENCY_PS: self._latency_ps(order, s),
+                kernel.COL_FRESH: at[order.fresh(s)] if is_output else 0,
+                kernel.COL_OWN_REVISITS: at[Column("revisits", stage=s)] if is_output else 0,
             }
             for field, value in row.items():
                 table[s, field] = value
         return table
+
+    def _latency_ps(self, order: StageOrder, stage: int) -> int:
+        _, memory = order.stages[stage]
+        return max(self.price(m).latency_ps for m in (memory, order.parent(stage)))
 
     def _datapaths(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         run = self.run

@@ -32,10 +32,10 @@ class Column:
     """One volume: what is counted, of which operand, at which stage.
 
     ``kind`` is ``moved`` (elements moved, one copy per instance along ``over``), ``held``
-    (elements that an instance keeps), ``visits`` (tiles that pass through), ``revisits``
-    (visits of the same output), ``steps`` or ``used`` (of the axis in ``over``). ``stage``
-    is a position in the order of stages; -1 is one step of the compute unit. A ``lifted``
-    column is multiplied by the contended axes used.
+    (elements that an instance keeps), ``visits`` (tiles that pass through), ``fresh`` (first
+    visits of an output), ``revisits`` (visits of the same output), ``steps`` or ``used`` (of
+    the axis in ``over``). ``stage`` is a position in the order of stages; -1 is one step of
+    the compute unit. A ``lifted`` column is multiplied by the contended axes used.
     """
 
     kind: str
@@ -65,6 +65,8 @@ class StageOrder:
             yield Column("visits", stage=stage)
             if operand == output:
                 yield self.revisits_below(stage)
+                yield self.fresh(stage)
+                yield Column("revisits", stage=stage)
         for operand in range(len(self.run.paths)):
             yield self.at_datapath(operand)
             yield self.lifted(self.at_datapath(operand))
@@ -99,6 +101,10 @@ class StageOrder:
     def at_child(self, stage: int) -> Column:
         operand, memory = self.stages[stage]
         return Column("moved", operand, stage, memory.replicated_over)
+
+    def fresh(self, stage: int) -> Column:
+        """First visits of output tiles."""
+        return Column("fresh", stage=stage)
 
     def lifted(self, column: Column) -> Column:
         """``column`` times the contended axes used (see ``kernel.Model``)."""
@@ -278,16 +284,18 @@ class _GroupRows:
         return answers[inverse]
 
     def visits(self, column: Column) -> IntArray:
-        count = np.ones(self._rows, dtype=np.int64)
-        for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            count *= -(-self._run.operator.extents[dim] // tile)
-        return count
+        return self._chunks(column, frozenset(self._group))
 
     def revisits(self, column: Column) -> IntArray:
+        return self._chunks(column, self._run.operator.reduction_dims())
+
+    def fresh(self, column: Column) -> IntArray:
+        return self._chunks(column, self._run.operator.output.dims)
+
+    def _chunks(self, column: Column, dims: frozenset[str]) -> IntArray:
         count = np.ones(self._rows, dtype=np.int64)
-        reduction = self._run.operator.reduction_dims()
         for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            if dim in reduction:
+            if dim in dims:
                 count *= -(-self._run.operator.extents[dim] // tile)
         return count
 
@@ -302,6 +310,7 @@ _FACTORS = {
     "held": _GroupRows.held,
     "visits": _GroupRows.visits,
     "revisits": _GroupRows.revisits,
+    "fresh": _GroupRows.fresh,
     "steps": _GroupRows.visits,
     "used": _GroupRows.used,
 }
