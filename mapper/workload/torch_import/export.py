@@ -7,7 +7,7 @@ import logging
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,11 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch warns about its own internals while tracing; logs and prints what it then raises."""
+    sink = io.StringIO()
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), redirect_stdout(sink), redirect_stderr(sink):
             warnings.simplefilter("ignore")
             yield
     finally:
