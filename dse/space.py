@@ -54,6 +54,10 @@ class Space:
         """The inverse of ``overrides``; ``KeyError`` or ``ValueError`` for a foreign point."""
         return tuple(p.values.index(overrides[p.path]) for p in self.parameters)
 
+    def contains(self, overrides: Mapping[str, Any]) -> bool:
+        """Whether ``overrides`` is one of the points."""
+        return all(p.path in overrides and overrides[p.path] in p.values for p in self.parameters)
+
     def points(self) -> Iterator[Point]:
         """All of them, the last parameter fastest."""
         return itertools.product(*(range(len(p.values)) for p in self.parameters))
