@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.workload.operators import AffineIndex
@@ -47,6 +47,12 @@ class Window:
         return AffineIndex(terms, -self.padding[axis])
 
 
+def per_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number per spatial axis; a single one stands for all."""
+    values = (value,) if isinstance(value, int) else tuple(value)
+    return values * rank if len(values) == 1 else values
+
+
 def at(*dims: str) -> Index:
     """One plain loop per axis."""
     return tuple(AffineIndex(((dim, 1),)) for dim in dims)
@@ -66,12 +72,12 @@ def gemv(m: int, k: int) -> Nest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShape:
-    """Sizes of a convolution: ``size`` is the input's, per spatial axis; ``C`` and ``K`` whole."""
+    """Sizes of a convolution, spatial ones per axis; channel counts are of all groups."""
 
     batch: int
     in_channels: int
     out_channels: int
-    size: tuple[int, ...]
+    output_size: tuple[int, ...]
     window: Window
     groups: int = 1
 
@@ -82,16 +88,14 @@ def convolution(shape: ConvolutionShape) -> Nest:
     With groups, loop ``G`` runs over them and ``K`` and ``C`` are those of one group: the input
     channel is ``G * C + c``, the output channel and the weight's first axis ``G * K + k``.
     """
-    rank = len(shape.size)
+    rank = len(shape.output_size)
     outputs, kernels = SPATIAL_DIMS[rank]
     channels = shape.in_channels // shape.groups
     filters = shape.out_channels // shape.groups
     extents = {"N": shape.batch, "G": shape.groups, "K": filters, "C": channels}
     if shape.groups == 1:
         del extents["G"]
-    extents |= {
-        dim: shape.window.output_size(axis, shape.size[axis]) for axis, dim in enumerate(outputs)
-    }
+    extents |= dict(zip(outputs, shape.output_size, strict=True))
     extents |= dict(zip(kernels, shape.window.kernel, strict=True))
     in_channel = _grouped("C", channels, shape.groups)
     out_channel = _grouped("K", filters, shape.groups)
