@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.lowered import Lowered
-from sim.ports import Prices
-from sim.prices import price, price_all
-
 from arch.spec import Architecture
 from mapper.hierarchy import Execution, execution
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
 from sim import roofline
+from sim.lowered import Lowered
+from sim.ports import Prices
+from sim.prices import price, price_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +40,8 @@ def _unmapped(run: Execution) -> Lowered:
 
 def _energy_pj(run: Execution, prices: Prices) -> float:
     compute = prices[run.compute.name].energy_pj(Work(operations=run.operator.operations))
-    return compute + sum(
-        prices[path[0].name].energy_pj(_once(run, operand))
-        for operand, path in enumerate(run.paths)
-    )
+    moved = (prices[p[0].name].energy_pj(_once(run, i)) for i, p in enumerate(run.paths))
+    return compute + sum(moved)
 
 
 def _once(run: Execution, operand: int) -> Work:

@@ -42,7 +42,7 @@ class PointError(Exception):
         self.cause = cause
 
 
-class WorkerCrash(RuntimeError):
+class WorkerCrashError(RuntimeError):
     """A worker process died again and again on the same point (out of memory, killed)."""
 
 
@@ -86,7 +86,7 @@ class PoolExecutor:
                 crashes += 1
                 if crashes == MAX_CRASHES:
                     message = f"its worker died {crashes} times (out of memory?)"
-                    raise PointError(min(waiting), WorkerCrash(message)) from error
+                    raise PointError(min(waiting), WorkerCrashError(message)) from error
 
     def _round(
         self, points: Sequence[Overrides], indices: Sequence[int]

@@ -17,7 +17,7 @@ from dse.config import SearchConfig
 from dse.evaluate import Evaluator, Outcome, PointEvaluator
 from dse.executor import Executor, PointError, executor_for
 from dse.samplers import make_sampler
-from dse.samplers.base import Round, Suggestion, observations, propose, round_seed
+from dse.samplers.base import Round, Suggestion, known_points, observations, propose, round_seed
 from dse.store import Store, load_study, product_version
 from dse.study import Study
 from dse.trial import Trial, TrialState
@@ -130,9 +130,7 @@ class _Loop:
             space=space,
             count=config.batch,
             history=observations(space, before, config.objective_keys),
-            known=frozenset(
-                space.point(t.overrides) for t in before if space.contains(t.overrides)
-            ),
+            known=known_points(space, before),
             seed=round_seed(config.seed, first),
         )
         return propose(sampler, task)

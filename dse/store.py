@@ -209,10 +209,8 @@ def _changes(
     ]
     if run["version"] != product_version():
         changed.append(f"version: was {run['version']}, is {product_version()}")
-    fingerprints = json.loads(run["workloads"])
-    moved = [
-        spec for spec in workloads if fingerprints.get(spec, workloads[spec]) != workloads[spec]
-    ]
+    then = json.loads(run["workloads"])
+    moved = [spec for spec, now_is in workloads.items() if then.get(spec, now_is) != now_is]
     return changed + [f"workload {spec}: the network that it names is another" for spec in moved]
 
 

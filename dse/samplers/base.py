@@ -65,6 +65,11 @@ def observations(
     return tuple(_observation(space, t, keys, names) for t in inside)
 
 
+def known_points(space: Space, trials: Sequence[Trial]) -> frozenset[Point]:
+    """Points that were evaluated, whatever came of them."""
+    return frozenset(space.point(t.overrides) for t in trials if space.contains(t.overrides))
+
+
 def _observation(
     space: Space, trial: Trial, keys: Sequence[str], names: Sequence[str]
 ) -> Observation:
