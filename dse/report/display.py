@@ -28,6 +28,10 @@ class Reading:
     more: str
 
 
+#: What a change too small to mention is called.
+EQUAL = "equal"
+
+
 def _format_edp(edp_js: float) -> str:
     return f"{edp_js:.3e} J s"
 
@@ -130,10 +134,10 @@ def change(key: str, start: float, new: float) -> str:
     """``2.10× faster``, ``1.30× larger`` or ``equal``; a change of less than 0.5 % is equal."""
     reading = READINGS[key]
     if start <= 0 or new <= 0:
-        return "equal" if start == new else value(key, new - start)
+        return EQUAL if start == new else value(key, new - start)
     ratio = start / new
     if abs(ratio - 1) < 0.005:
-        return "equal"
+        return EQUAL
     return f"{times(ratio)} {reading.less}" if ratio > 1 else f"{times(1 / ratio)} {reading.more}"
 
 

@@ -87,22 +87,36 @@ def _held_out_drops(
 ) -> tuple[NDArray[np.float64], float]:
     """Per fold and parameter the mean drop of R², and the R² over all held-out predictions."""
     from sklearn.ensemble import RandomForestRegressor
-    from sklearn.inspection import permutation_importance
     from sklearn.model_selection import KFold
 
+    spread = float(((targets - targets.mean()) ** 2).mean())
+    if spread == 0:
+        return np.zeros((FOLDS, points.shape[1])), 0.0
+    generator = np.random.default_rng(SEED)
     drops = []
-    predicted = np.empty_like(targets)
+    errors = np.empty_like(targets)
     for fit, held in KFold(FOLDS, shuffle=True, random_state=SEED).split(points):
         forest = RandomForestRegressor(TREES, min_samples_leaf=2, random_state=SEED, n_jobs=1)
         forest.fit(points[fit], targets[fit])
-        predicted[held] = forest.predict(points[held])
-        result = permutation_importance(
-            forest, points[held], targets[held], n_repeats=REPEATS, random_state=SEED
-        )
-        drops.append(result.importances_mean)
-    spread = float(((targets - targets.mean()) ** 2).sum())
-    error = float(((targets - predicted) ** 2).sum())
-    return np.array(drops), 1 - error / spread if spread else 0.0
+        shuffled = _shuffled(points[held], generator)
+        predicted = forest.predict(shuffled.reshape(-1, points.shape[1]))
+        squares = (predicted.reshape(shuffled.shape[:2]) - targets[held]) ** 2
+        errors[held] = squares[-1]
+        worse = squares[:-1].mean(axis=1) - squares[-1].mean()
+        drops.append(worse.reshape(points.shape[1], REPEATS).mean(axis=1) / spread)
+    return np.array(drops), 1 - float(errors.mean()) / spread
+
+
+def _shuffled(rows: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+    """Copies of the rows, ``REPEATS`` for each column with that column shuffled, then as is.
+
+    Stacked, so that the forest predicts all of them in one call.
+    """
+    copies = np.repeat(rows[None], rows.shape[1] * REPEATS + 1, axis=0)
+    for i in range(len(copies) - 1):
+        column = i // REPEATS
+        copies[i, :, column] = generator.permutation(rows[:, column])
+    return copies
 
 
 def _direction(column: NDArray[np.float64], targets: NDArray[np.float64]) -> float:

@@ -51,10 +51,10 @@ LAYERS = (
 SPACE = Space(
     parameters=(
         Parameter(
-            path="pe_array.rows",
+            path="array.rows",
             values=(8, 12, 16, 24, 32, 48),
             ordered=True,
-            ties=("pe_array.cols",),
+            ties=("array.cols",),
         ),
         Parameter(
             path="gbuf.size",
@@ -67,24 +67,24 @@ SPACE = Space(
             ordered=True,
         ),
         Parameter(
-            path="dram.read_bandwidth",
+            path="dram.bandwidth",
             values=tuple(f"{n} B/cycle" for n in (8, 16, 32)),
             ordered=True,
         ),
         Parameter(
-            path="dataflow",
+            path="array.dataflow",
             values=("weight_stationary", "output_stationary", "input_stationary"),
             ordered=False,
         ),
     )
 )
 BASE: dict[str, Any] = {
-    "pe_array.rows": 16,
-    "pe_array.cols": 16,
+    "array.rows": 16,
+    "array.cols": 16,
     "gbuf.size": "256 KiB",
     "gbuf.read_bandwidth": "32 B/cycle",
-    "dram.read_bandwidth": "16 B/cycle",
-    "dataflow": "weight_stationary",
+    "dram.bandwidth": "16 B/cycle",
+    "array.dataflow": "weight_stationary",
 }
 AREA_LIMIT_MM2 = 1.5
 
@@ -96,21 +96,21 @@ def _number(text: Any) -> float:
 def _layer(layer: tuple[str, int, int, int, int], o: Mapping[str, Any]) -> dict[str, Any]:
     name, k, c, p, r = layer
     macs = k * c * p * p * r * r
-    rows = o["pe_array.rows"]
-    lanes = c * (r if o["dataflow"] == "input_stationary" else 1)
+    rows = o["array.rows"]
+    lanes = c * (r if o["array.dataflow"] == "input_stationary" else 1)
     filled = min(1.0, lanes / rows) * min(1.0, k / rows)
     buffer = _number(o["gbuf.size"]) * KIB / 2
     weights, inputs, outputs = k * c * r * r, c * (p * (2 if p < 112 else 1)) ** 2, k * p * p
     refetch = max(1.0, min(weights, inputs) / buffer) ** 0.5
     traffic = int((weights + inputs) * refetch + outputs)
     reuse = {"weight_stationary": 1.0, "output_stationary": 1.25, "input_stationary": 0.9}
-    near = int(macs / rows * 1.4 * reuse[o["dataflow"]])
+    near = int(macs / rows * 1.4 * reuse[o["array.dataflow"]])
     busy = {
-        "dram": traffic / _number(o["dram.read_bandwidth"]) * 1000,
+        "dram": traffic / _number(o["dram.bandwidth"]) * 1000,
         "gbuf": near / _number(o["gbuf.read_bandwidth"]) * 1000,
-        "pe_array": macs / (rows * rows * filled) * 1000,
+        "array": macs / (rows * rows * filled) * 1000,
     }
-    energy = {"dram": traffic * 64.0, "gbuf": near * (0.6 + buffer / 4e5), "pe_array": macs * 0.32}
+    energy = {"dram": traffic * 64.0, "gbuf": near * (0.6 + buffer / 4e5), "array": macs * 0.32}
     bound = max(busy, key=lambda n: busy[n])
     return {
         "name": name,
@@ -119,7 +119,7 @@ def _layer(layer: tuple[str, int, int, int, int], o: Mapping[str, Any]) -> dict[
         "bound_by": bound,
         "busy": {n: int(b) for n, b in busy.items()},
         "energy": energy,
-        "bytes": {"dram": traffic, "gbuf": near, "pe_array": 0},
+        "bytes": {"dram": traffic, "gbuf": near, "array": 0},
         "mapping": {
             "calls": 4000,
             "optimal": r != 7,
@@ -135,8 +135,8 @@ def metrics(overrides: Mapping[str, Any]) -> dict[str, Any]:
     layers = [_layer(layer, o) for layer in LAYERS]
     latency = sum(layer["latency_ps"] for layer in layers)
     size = _number(o["gbuf.size"])
-    area = 0.09 + 0.0011 * o["pe_array.rows"] ** 2 + 0.0021 * size
-    area += 0.001 * _number(o["gbuf.read_bandwidth"]) + 0.006 * _number(o["dram.read_bandwidth"])
+    area = 0.09 + 0.0011 * o["array.rows"] ** 2 + 0.0021 * size
+    area += 0.001 * _number(o["gbuf.read_bandwidth"]) + 0.006 * _number(o["dram.bandwidth"])
     dynamic = sum(layer["energy_pj"] for layer in layers)
     energy = dynamic + area * 0.02 * latency
     components = {
@@ -147,7 +147,7 @@ def metrics(overrides: Mapping[str, Any]) -> dict[str, Any]:
             "write_bytes": 0,
             "utilization": sum(layer["busy"][name] for layer in layers) / latency,
         }
-        for name in ("dram", "gbuf", "pe_array")
+        for name in ("dram", "gbuf", "array")
     }
     return {
         "latency_ps": latency,
@@ -173,7 +173,7 @@ def trial(number: int, overrides: Mapping[str, Any], limit: float = AREA_LIMIT_M
     objectives["power_w"] = document["power_w"]
     objectives["edp_js"] = objectives["latency_ps"] * objectives["energy_pj"] * 1e-24
     o = {**BASE, **overrides}
-    needs = 40 * KIB * o["pe_array.rows"] / 8
+    needs = 40 * KIB * o["array.rows"] / 8
     room = _number(o["gbuf.size"]) * KIB
     short = needs / room - 1
     area = objectives["area_mm2"]
