@@ -16,14 +16,12 @@ from arch import units
 class Reading:
     """How one quantity is written: its name, its formatter, its units, words for a change.
 
-    ``scales`` maps a unit to its value in the unit of the records (empty: always in the unit
-    of the records, ``fixed_unit``).
+    ``scales`` maps a unit to its value in the unit of the records (empty: there is only one).
     """
 
     title: str
     format: Callable[[float], str]
     scales: units.Units
-    fixed_unit: str
     less: str
     more: str
 
@@ -41,7 +39,6 @@ READINGS = {
         title="Latency",
         format=units.format_time_ps,
         scales=units.TIME,
-        fixed_unit="ps",
         less="faster",
         more="slower",
     ),
@@ -49,15 +46,13 @@ READINGS = {
         title="Energy",
         format=units.format_energy_pj,
         scales=units.ENERGY,
-        fixed_unit="pJ",
-        less="less",
-        more="more",
+        less="less energy",
+        more="more energy",
     ),
     "area_mm2": Reading(
         title="Area",
         format=units.format_area_mm2,
         scales=units.AREA,
-        fixed_unit="mm2",
         less="smaller",
         more="larger",
     ),
@@ -65,17 +60,15 @@ READINGS = {
         title="Power",
         format=units.format_power_w,
         scales=units.POWER,
-        fixed_unit="W",
-        less="lower",
-        more="higher",
+        less="less power",
+        more="more power",
     ),
     "edp_js": Reading(
         title="Energy-delay product",
         format=_format_edp,
         scales={},
-        fixed_unit="J s",
-        less="lower",
-        more="higher",
+        less="lower EDP",
+        more="higher EDP",
     ),
 }
 

@@ -55,12 +55,13 @@ class Importance:
 def importance(study: Study) -> tuple[Importance, ...]:
     """Per objective; empty where there are too few trials to learn from."""
     varying = [i for i, p in enumerate(study.space.parameters) if len(p.values) > 1]
-    if len(study.trials) < FEWEST_TRIALS or not varying:
+    trials = [t for t in study.trials if all(key in t.objectives for key in study.objective_keys)]
+    if len(trials) < FEWEST_TRIALS or not varying:
         return ()
     parameters = [study.space.parameters[i] for i in varying]
-    points = np.array([study.space.point(t.overrides) for t in study.trials], dtype=float)
+    points = np.array([study.space.point(t.overrides) for t in trials], dtype=float)
     return tuple(
-        _for_objective(key, study.trials, parameters, points[:, varying])
+        _for_objective(key, trials, parameters, points[:, varying])
         for key in study.objective_keys
     )
 

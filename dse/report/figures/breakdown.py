@@ -127,4 +127,4 @@ def _legend(figure: Figure, facts: Facts, names: set[str]) -> None:
     handles = [
         Patch(facecolor=colour_of(colours, n), label=n) for n in [*known, *sorted(names - set(known))]
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=8, labelcolor=MUTED)
+    figure.legend(handles=handles, loc="outside upper center", ncols=8, labelcolor=MUTED)
