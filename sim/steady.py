@@ -38,14 +38,15 @@ SAMPLE = 8
 class Skip:
     """``iterations`` of ``loop`` that took ``span_ps`` were not simulated.
 
-    ``last_ps`` has the time of the last event before them on each port (by port name) and in
-    each process (by process name) that takes part.
+    Each port and process (by name) that takes part repeats what it did, from the time given
+    for it to ``span_ps`` later.
     """
 
     loop: Loop
     iterations: int
     span_ps: int
-    last_ps: dict[str, int]
+    port_from_ps: dict[str, int]
+    process_from_ps: dict[str, int]
 
 
 SkipListener = Callable[[Skip], None]
@@ -137,10 +138,15 @@ class _LoopWatch:
 
     def _skip(self, inside: list[Process], iterations: int, span: int) -> None:
         if self.listener is not None:
-            last = {port.name: port.free_ps for port in self.use.ports}
-            last |= {p.name: p.time_ps for p in inside}
-            skip = Skip(loop=self.use.loop, iterations=iterations, span_ps=span, last_ps=last)
-            self.listener(skip)
+            self.listener(
+                Skip(
+                    loop=self.use.loop,
+                    iterations=iterations,
+                    span_ps=span,
+                    port_from_ps={port.name: port.free_ps for port in self.use.ports},
+                    process_from_ps={p.name: p.time_ps for p in inside},
+                )
+            )
         for p in inside:
             p.counters[self.use.level] += iterations
             p.time_ps += span
