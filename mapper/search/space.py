@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,15 +32,17 @@ class Column:
     """One volume: what is counted, of which operand, at which stage.
 
     ``kind`` is ``moved`` (elements moved, one copy per instance along ``over``), ``held``
-    (elements that an instance keeps), ``visits`` (tiles that pass through), ``revisits``
-    (visits of the same output), ``steps`` or ``used`` (of the axis in ``over``). ``stage``
-    is a position in the order of stages; -1 is one step of the compute unit.
+    (elements that an instance keeps), ``visits`` (tiles that pass through), ``fresh`` (first
+    visits of an output), ``revisits`` (visits of the same output), ``steps`` or ``used`` (of
+    the axis in ``over``). ``stage`` is a position in the order of stages; -1 is one step of
+    the compute unit. A ``lifted`` column is multiplied by the contended axes used.
     """
 
     kind: str
     operand: int = -1
     stage: int = -1
     over: tuple[str, ...] = ()
+    lifted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +65,14 @@ class StageOrder:
             yield Column("visits", stage=stage)
             if operand == output:
                 yield self.revisits_below(stage)
+                yield self.fresh(stage)
+                yield Column("revisits", stage=stage)
         for operand in range(len(self.run.paths)):
             yield self.at_datapath(operand)
+            yield self.lifted(self.at_datapath(operand))
         yield Column("revisits", stage=-1)
         yield Column("steps")
+        yield self.lifted(Column("steps"))
         for axis in self.contended:
             yield Column("used", over=(axis,))
 
@@ -96,6 +102,14 @@ class StageOrder:
         operand, memory = self.stages[stage]
         return Column("moved", operand, stage, memory.replicated_over)
 
+    def fresh(self, stage: int) -> Column:
+        """First visits of output tiles."""
+        return Column("fresh", stage=stage)
+
+    def lifted(self, column: Column) -> Column:
+        """``column`` times the contended axes used (see ``kernel.Model``)."""
+        return replace(column, lifted=bool(self.contended))
+
     def at_datapath(self, operand: int) -> Column:
         return Column("moved", operand, -1, self.run.paths[operand][-1].replicated_over)
 
@@ -123,7 +137,7 @@ class StageOrder:
         options = [self.group_tilings(dim) for dim in group]
         counts = [np.arange(len(option)) for option in options]
         choice = np.stack([g.ravel() for g in np.meshgrid(*counts, indexing="ij")], axis=1)
-        rows = _GroupRows(self.run, group, options, choice)
+        rows = _GroupRows(self.run, group, options, choice, self.contended)
         factors = np.stack([rows.factor(column) for column in self.columns], axis=1)
         return factors, choice
 
@@ -195,7 +209,9 @@ class _GroupRows:
         group: tuple[str, ...],
         options: list[Tilings],
         choice: IntArray,
+        contended: tuple[str, ...],
     ) -> None:
+        self._contended = contended
         self._run = run
         self._group = group
         self._spatial = [option.spatial[choice[:, i]] for i, option in enumerate(options)]
@@ -204,7 +220,10 @@ class _GroupRows:
         self._rows = len(choice)
 
     def factor(self, column: Column) -> IntArray:
-        return _FACTORS[column.kind](self, column)
+        factor = _FACTORS[column.kind](self, column)
+        if column.lifted:
+            return factor * self.used(Column("used", over=self._contended))
+        return factor
 
     def _at(self, stage: int) -> list[IntArray]:
         if stage < 0:
@@ -265,16 +284,18 @@ class _GroupRows:
         return answers[inverse]
 
     def visits(self, column: Column) -> IntArray:
-        count = np.ones(self._rows, dtype=np.int64)
-        for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            count *= -(-self._run.operator.extents[dim] // tile)
-        return count
+        return self._chunks(column, frozenset(self._group))
 
     def revisits(self, column: Column) -> IntArray:
+        return self._chunks(column, self._run.operator.reduction_dims())
+
+    def fresh(self, column: Column) -> IntArray:
+        return self._chunks(column, self._run.operator.output.dims)
+
+    def _chunks(self, column: Column, dims: frozenset[str]) -> IntArray:
         count = np.ones(self._rows, dtype=np.int64)
-        reduction = self._run.operator.reduction_dims()
         for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            if dim in reduction:
+            if dim in dims:
                 count *= -(-self._run.operator.extents[dim] // tile)
         return count
 
@@ -289,6 +310,7 @@ _FACTORS = {
     "held": _GroupRows.held,
     "visits": _GroupRows.visits,
     "revisits": _GroupRows.revisits,
+    "fresh": _GroupRows.fresh,
     "steps": _GroupRows.visits,
     "used": _GroupRows.used,
 }

@@ -82,7 +82,7 @@ class Unrolled:
             for port, ps in self.prices[component].occupancy(work).items()
             if ps
         }
-        return Step([], busy, max(self.prices[component].latency_ps for component in total))
+        return Step([], busy, _latency(total, self.prices))
 
     def _walk(
         self, nodes: tuple[Node, ...], tiles: Mapping[int, Step], stores: dict[int, list[Step]]
@@ -98,9 +98,7 @@ class Unrolled:
                 case Hold():
                     self._hold(node, tiles, stores)
 
-    def _hold(
-        self, node: Hold, tiles: Mapping[int, Step], stores: dict[int, list[Step]]
-    ) -> None:
+    def _hold(self, node: Hold, tiles: Mapping[int, Step], stores: dict[int, list[Step]]) -> None:
         stage = (node.operand, node.memory)
         loader = self.loaders.setdefault(stage, Actor())
         if stage in self.emptied:
@@ -121,6 +119,10 @@ class Unrolled:
         for operand, steps in inner.items():
             stores.setdefault(operand, []).extend(steps)
         freed.append(end)
+
+
+def _latency(total: Mapping[str, Work], prices: Mapping[str, Price]) -> int:
+    return max((prices[component].latency_ps for component in total), default=0)
 
 
 def reference_latency_ps(program: Program, prices: Mapping[str, Price]) -> int:

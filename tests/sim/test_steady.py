@@ -81,14 +81,15 @@ def test_the_latency_of_a_million_iterations_is_the_closed_form() -> None:
     assert skipping(million(), PRICES)[0] == 5 + 7 * 10**6 + 3
 
 
+@pytest.mark.parametrize("slots", [2, 3])
 @pytest.mark.parametrize("transfer", [*range(380, 440), 3999, 4000, 4001])
-def test_a_long_transfer_that_ends_during_the_loop_ends_then(transfer: int) -> None:
+def test_a_long_transfer_that_ends_during_the_loop_ends_then(transfer: int, slots: int) -> None:
     """The next weights arrive, and their loader goes on, while the inner loop is in steady state.
 
     The transfer ends shortly before, at and after the boundaries of the loop's iterations.
     """
     inner = repeat(60, hold(0, compute(7), load=load(2, "aux")))
-    body = hold(1, inner, load=load(transfer), slots=2)
+    body = hold(1, inner, load=load(transfer), slots=slots)
     other = hold(3, compute(1), load=load(transfer // 3), slots=1)
     given = program(repeat(6, body, other))
     prices = {**PRICES, "aux": PRICES["dram"]}

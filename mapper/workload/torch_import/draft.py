@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from arch.datatypes import accumulator_of
 from mapper.workload.graph import Workload, index_range
@@ -43,23 +44,38 @@ class DraftOperator:
 
 
 @dataclass(eq=False, slots=True)
+class Names:
+    """Hands out each name once."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def unique(self, name: str) -> str:
+        """``name``, or ``name_2`` and so on if it is taken."""
+        numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
+        free = next(candidate for candidate in numbered if candidate not in self.taken)
+        self.taken.add(free)
+        return free
+
+
+@dataclass(eq=False, slots=True)
 class Draft:
     """Storages, operators and notes, in the order of the traced graph."""
 
     storages: list[Storage] = field(default_factory=list)
     operators: list[DraftOperator] = field(default_factory=list)
     folded: list[str] = field(default_factory=list)
-    _names: dict[str, int] = field(default_factory=dict)
+    _operator_names: Names = field(default_factory=Names)
+    _tensor_names: Names = field(default_factory=Names)
 
     def store(self, name: str, shape: Sequence[int], dtype: str, kind: str) -> Storage:
+        name = self._tensor_names.unique(name)
         storage = Storage(name=name, dtype=dtype, kind=kind, axes=[Axis(size=s) for s in shape])
         self.storages.append(storage)
         return storage
 
     def unique(self, name: str) -> str:
-        """``name``, or ``name_2`` and so on if it is taken."""
-        count = self._names[name] = self._names.get(name, 0) + 1
-        return name if count == 1 else f"{name}_{count}"
+        """``name`` for an operator, numbered if another operator has it."""
+        return self._operator_names.unique(name)
 
     def emit(
         self, name: str, kernel: Kernel, inputs: Sequence[View], shape: Sequence[int], dtype: str
@@ -148,7 +164,7 @@ def _operator(draft: DraftOperator) -> Operator:
     extents = dict(kernel.nest.extents)
     if kernel.operation != "mac":
         extents, addresses = _without_unit_loops(extents, addresses)
-    extents, addresses = _joined_loops(extents, addresses)
+    extents, addresses = _renumbered(*_joined_loops(extents, addresses))
     accesses = tuple(
         Access(view.storage.name, index) for view, index in zip(views, addresses, strict=True)
     )
@@ -196,3 +212,15 @@ def _joined_loops(extents: Extents, addresses: list[Index]) -> tuple[Extents, li
 def _walked_as_one(outer: str, inner: str, size: int, addresses: list[Index]) -> bool:
     steps = [dict(index.terms) for address in addresses for index in address]
     return all(step.get(outer, 0) == step.get(inner, 0) * size for step in steps)
+
+
+def _renumbered(extents: Extents, addresses: list[Index]) -> tuple[Extents, list[Index]]:
+    """Numbered loops numbered from zero again after some have gone, so that equal work is equal."""
+    numbered = [dim for dim in extents if dim[0] == "D" and dim[1:].isdigit()]
+    names = {dim: dim for dim in extents} | {dim: f"D{at}" for at, dim in enumerate(numbered)}
+    renamed = {names[dim]: extent for dim, extent in extents.items()}
+    return renamed, [tuple(_renamed(index, names) for index in a) for a in addresses]
+
+
+def _renamed(index: AffineIndex, names: Mapping[str, str]) -> AffineIndex:
+    return AffineIndex(tuple((names[dim], step) for dim, step in index.terms), index.offset)
