@@ -2,7 +2,17 @@
 
 An operator is a perfect loop nest over named dimensions. Each access maps the loop indices to
 the axes of a tensor by affine expressions, so stride, dilation, padding, groups and sliding
-windows are all data: a convolution reads its input at ``p * stride + r * dilation - pad``.
+windows are all data: a convolution reads its input at ``p * stride + r * dilation - pad``, and
+with groups at channel ``g * (channels of a group) + c``.
+
+A tensor has one stored shape, and every operator addresses it in that shape. Views (reshape,
+permute, slices, attention heads) exist only in the index expressions: head ``h`` of a
+projection is read at ``h * (head size) + d``. So data is never counted twice, and which operator
+depends on which can be read from the tensors' names.
+
+The number of distinct elements that a tile touches on an axis is at most the span of its
+expression and at most the product of the tile's extents in it; both bounds hold at once
+(``h * 64 + d`` over 2 heads and 8 elements touches 16, though it spans 72).
 """
 
 from __future__ import annotations
@@ -47,7 +57,7 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    kind: str
+    kind: str  # see TENSOR_KINDS
 
     @property
     def elements(self) -> int:
@@ -110,6 +120,10 @@ class Operator:
             return "m"
         return "b" if dim in self.inputs[0].dims else "n"
 
+
+#: ``input`` comes from outside (network inputs, constants, caches), ``weight`` is a parameter,
+#: ``activation`` and ``output`` are produced by operators.
+TENSOR_KINDS = ("input", "weight", "activation", "output")
 
 #: Vector operations that a vector unit may list in its ``operations``.
 VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")

@@ -1,0 +1,245 @@
+"""Lowering: from a mapping to a program of tile operations, loops kept as loops.
+
+Iterations of a loop that do the same work become one ``Repeat``. What makes iterations
+differ is small and known: a ragged last tile, tiles that reach into padding, the first visit
+of an output tile (nothing to read back) and the last one (final values instead of partial
+sums). So the program's size depends on how many such cases there are, not on trip counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from dataclasses import dataclass, field
+
+from arch.spec import Architecture, Memory
+from mapper.footprint import Range
+from mapper.hierarchy import Execution, execution
+from mapper.legality import StagedTile, check_capacity, parallel_over, staged_tiles
+from mapper.mapping import Loop, Mapping
+from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
+
+Ranges = MappingABC[str, Range]
+Works = tuple[tuple[str, Work], ...]
+
+
+def lower(
+    workload: Workload, operator: Operator, mapping: Mapping, architecture: Architecture
+) -> Program:
+    """The program of ``mapping``.
+
+    Raises ``InfeasibleError`` if a tile does not fit, ``MappingError`` if the mapping is not
+    well formed.
+    """
+    return lower_execution(execution(workload, operator, architecture), mapping)
+
+
+def lower_execution(run: Execution, mapping: Mapping) -> Program:
+    """As ``lower``, for an operator already placed on its compute unit."""
+    staged = staged_tiles(run, mapping)
+    peak = check_capacity(staged)
+    lowering = _Lowering(run, mapping, {tile.depth: tile for tile in staged})
+    everything = {dim: (0, extent) for dim, extent in run.operator.extents.items()}
+    return Program(operator=run.operator.name, body=lowering.body(0, everything), peak_bits=peak)
+
+
+@dataclass(slots=True)
+class _Lowering:
+    run: Execution
+    mapping: Mapping
+    staged: dict[int, StagedTile]
+    built: dict[tuple[object, ...], tuple[Node, ...]] = field(default_factory=dict)
+
+    @property
+    def compute_depth(self) -> int:
+        """Depth below which nothing is held in a shared memory: one compute operation."""
+        shared = [d for d, tile in self.staged.items() if not tile.memory.replicated_over]
+        return max(shared, default=-1) + 1
+
+    @property
+    def datapath_bits(self) -> int:
+        """Width of what the compute unit writes: partial sums, unless each is final at once."""
+        extents = self.run.operator.extents
+        reduced_in_one_step = all(
+            self.mapping.unit(dim) >= extents[dim] for dim in self.run.operator.reduction_dims()
+        )
+        return self.run.bits[self.run.output] if reduced_in_one_step else self.run.partial_bits
+
+    def body(self, depth: int, ranges: Ranges) -> tuple[Node, ...]:
+        key = (depth, *(self._signature(dim, ranges[dim]) for dim in ranges))
+        if key not in self.built:
+            self.built[key] = self._build(depth, ranges)
+        return self.built[key]
+
+    def _build(self, depth: int, ranges: Ranges) -> tuple[Node, ...]:
+        if depth == self.compute_depth:
+            return (Compute(self._compute(ranges)),)
+        node = self.mapping.nest[depth]
+        if isinstance(node, Loop):
+            return self._repeats(depth, node, ranges)
+        return (self._hold(self.staged[depth], ranges, self.body(depth + 1, ranges)),)
+
+    def _repeats(self, depth: int, loop: Loop, ranges: Ranges) -> tuple[Node, ...]:
+        start, stop = ranges[loop.dim]
+        runs: list[tuple[object, int, int, int]] = []
+        for a in range(start, stop, loop.tile):
+            span = (a, min(a + loop.tile, stop))
+            signature = self._signature(loop.dim, span)
+            if runs and runs[-1][0] == signature:
+                runs[-1] = (signature, runs[-1][1] + 1, *runs[-1][2:])
+            else:
+                runs.append((signature, 1, *span))
+        return tuple(
+            Repeat(count, loop.dim, a, b - a, self.body(depth + 1, {**ranges, loop.dim: (a, b)}))
+            for _, count, a, b in runs
+        )
+
+    def _signature(self, dim: str, span: Range) -> tuple[object, ...]:
+        """Equal for two ranges of ``dim`` exactly if all work below them is equal."""
+        start, stop = span
+        edge = self._touches_padding(dim, span)
+        reduction = dim in self.run.operator.reduction_dims()
+        whole = self.run.operator.extents[dim]
+        return (
+            stop - start,
+            start if edge else -1,
+            reduction and start == 0,
+            reduction and stop == whole,
+        )
+
+    def _touches_padding(self, dim: str, span: Range) -> bool:
+        extents = self.run.operator.extents
+        for operand in self.run.counts.operands:
+            axis = operand.coupled_axis((dim,))
+            if axis is None:
+                continue
+            coefficient = dict(axis.terms)[dim]
+            others = sum(c * (extents[d] - 1) for d, c in axis.terms if d != dim)
+            low = axis.offset + coefficient * span[0]
+            high = axis.offset + coefficient * (span[1] - 1) + others
+            if low < 0 or high >= axis.size:
+                return True
+        return False
+
+    def _is_first(self, ranges: Ranges) -> bool:
+        return all(ranges[dim][0] == 0 for dim in self.run.operator.reduction_dims())
+
+    def _is_last(self, ranges: Ranges) -> bool:
+        extents = self.run.operator.extents
+        return all(ranges[dim][1] == extents[dim] for dim in self.run.operator.reduction_dims())
+
+    def _hold(self, tile: StagedTile, ranges: Ranges, body: tuple[Node, ...]) -> Hold:
+        name = f"{self.run.operator.accesses[tile.operand].tensor}@{tile.memory.name}"
+        region = {dim: stop - start for dim, (start, stop) in ranges.items()}
+        moved = self._counts(tile, ranges, region)
+        load = store = None
+        if tile.operand != self.run.output:
+            load = TileOp(f"load {name}", self._load_work(tile, moved))
+        else:
+            refill, drain = self._output_work(tile, ranges, moved, moved[0])
+            if not self._is_first(ranges):
+                load = TileOp(f"load {name}", refill)
+            store = TileOp(f"store {name}", drain)
+        return Hold(
+            buffer=name,
+            slots=tile.slots,
+            size_bits=tile.size_bits * tile.memory.count,
+            load=load,
+            store=store,
+            body=body,
+        )
+
+    def _counts(self, tile: StagedTile, ranges: Ranges, tiles: dict[str, int]) -> tuple[int, int]:
+        """Elements read from the parent and elements written into the child's instances."""
+        counts = self.run.counts
+        return (
+            counts.moved(tile.operand, ranges, tiles, self._parallel(tile.parent)),
+            counts.moved(tile.operand, ranges, tiles, self._parallel(tile.memory)),
+        )
+
+    def _parallel(self, memory: Memory) -> dict[str, int]:
+        return parallel_over(self.run, self.mapping, memory)
+
+    def _load_work(self, tile: StagedTile, moved: tuple[int, int]) -> Works:
+        bits = self.run.bits[tile.operand]
+        return (
+            (tile.parent.name, Work(read_bits=moved[0] * bits)),
+            (tile.memory.name, Work(write_bits=moved[1] * bits)),
+        )
+
+    def _output_work(
+        self, tile: StagedTile, ranges: Ranges, moved: tuple[int, int], elements: int
+    ) -> tuple[Works, Works]:
+        """Reading partial sums back (refill) and writing results out (drain).
+
+        ``moved`` counts all visits of the tile in ``ranges`` at the parent and at the child,
+        ``elements`` the distinct outputs. The first visit has nothing to read back; the last
+        one writes final values. The innermost memory accumulates, so all that it holds is as
+        wide as its partial sums; outer ones hold final values in their final width.
+        """
+        at_parent, at_child = moved
+        partial, final = self.run.partial_bits, self.run.bits[self.run.output]
+        first = elements if self._is_first(ranges) else 0
+        last = elements if self._is_last(ranges) else 0
+        refill_bits = (at_parent - first) * partial
+        if tile.memory is self.run.paths[tile.operand][-1]:
+            held_bits = at_child * tile.width_bits
+        else:
+            held_bits = (at_child - last) * partial + last * final
+        refill = (
+            (tile.parent.name, Work(read_bits=refill_bits)),
+            (tile.memory.name, Work(write_bits=refill_bits)),
+        )
+        drain = (
+            (tile.memory.name, Work(read_bits=held_bits)),
+            (tile.parent.name, Work(write_bits=(at_parent - last) * partial + last * final)),
+        )
+        return refill, drain
+
+    def _compute(self, ranges: Ranges) -> TileOp:
+        """All that happens below the shared memories, as one operation."""
+        works: dict[str, Work] = {}
+        for depth, tile in self.staged.items():
+            if depth >= self.compute_depth:
+                _add(works, self._inner_transfer(tile, ranges))
+        for operand in range(len(self.run.paths)):
+            _add(works, self._datapath(operand, ranges))
+        _add(works, ((self.run.compute.name, self._steps(ranges)),))
+        return TileOp(f"compute {self.run.operator.name}", tuple(works.items()))
+
+    def _inner_transfer(self, tile: StagedTile, ranges: Ranges) -> Works:
+        moved = self._counts(tile, ranges, tile.tiles)
+        if tile.operand != self.run.output:
+            return self._load_work(tile, moved)
+        refill, drain = self._output_work(tile, ranges, moved, self._outputs(ranges))
+        return refill + drain
+
+    def _outputs(self, ranges: Ranges) -> int:
+        whole = {dim: stop - start for dim, (start, stop) in ranges.items()}
+        once = dict.fromkeys(whole, 1)
+        return self.run.counts.moved(self.run.output, ranges, whole, once)
+
+    def _datapath(self, operand: int, ranges: Ranges) -> Works:
+        """Operands between the innermost memory and the compute unit, step by step."""
+        memory = self.run.paths[operand][-1]
+        unit = {dim: self.mapping.unit(dim) for dim in ranges}
+        count = self.run.counts.moved(operand, ranges, unit, self._parallel(memory))
+        if operand != self.run.output:
+            return ((memory.name, Work(read_bits=count * self.run.bits[operand])),)
+        first = self._outputs(ranges) if self._is_first(ranges) else 0
+        width = self.datapath_bits
+        work = Work(read_bits=(count - first) * width, write_bits=count * width)
+        return ((memory.name, work),)
+
+    def _steps(self, ranges: Ranges) -> Work:
+        steps = points = 1
+        for dim, (start, stop) in ranges.items():
+            steps *= -(-(stop - start) // self.mapping.unit(dim))
+            points *= stop - start
+        return Work(steps=steps, operations=points * self.run.operator.ops_per_point)
+
+
+def _add(works: dict[str, Work], more: Works) -> None:
+    for name, work in more:
+        works[name] = works.get(name, Work()) + work

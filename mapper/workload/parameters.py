@@ -1,0 +1,109 @@
+"""Parameters of named workloads: ``name:key=value,key=value`` parsed and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arch.datatypes import BITS
+from arch.errors import InputError, Problem, unknown
+
+Value = int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One ``key=value``: an integer in a range, or one of ``choices``.
+
+    ``default`` ``None`` means that the value must be given, or, with ``default_text``, that it
+    follows from the others in the stated way.
+    """
+
+    name: str
+    help: str
+    default: Value | None = None
+    default_text: str | None = None
+    low: int = 1
+    high: int = 2**31 - 1
+    choices: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        return self.default is None and self.default_text is None
+
+    @property
+    def allowed(self) -> str:
+        return ", ".join(self.choices) if self.choices else f"an integer {self.low} to {self.high}"
+
+    def parse(self, text: str) -> Value:
+        """The value of ``text``; ``ValueError`` saying what is allowed."""
+        if self.choices:
+            if text not in self.choices:
+                raise ValueError(unknown("value", text, self.choices))
+            return text
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()):
+            raise ValueError(f"{text!r} is not an integer; allowed {self.allowed}")
+        if not self.low <= int(text) <= self.high:
+            raise ValueError(f"{text} is out of range; allowed {self.allowed}")
+        return int(text)
+
+
+def dtype_parameter(default: str, help: str = "format of activations and weights") -> Parameter:
+    return Parameter(name="dtype", help=help, default=default, choices=tuple(BITS))
+
+
+def split_spec(spec: str) -> tuple[str, dict[str, str]]:
+    """``"gemm:M=4,N=4"`` as the name and its raw parameters."""
+    name, colon, rest = spec.partition(":")
+    problems: list[Problem] = []
+    pairs: dict[str, str] = {}
+    for item in rest.split(",") if colon else []:
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not (key and equals and value):
+            problems.append(Problem(f"{item!r} is not key=value", where=f"workload {spec!r}"))
+        elif key in pairs:
+            problems.append(Problem(f"{key} is given twice", where=f"workload {spec!r}"))
+        pairs[key] = value
+    if problems:
+        raise InputError(problems)
+    return name.strip(), pairs
+
+
+def parse_parameters(
+    name: str, parameters: Sequence[Parameter], given: Mapping[str, str]
+) -> dict[str, Value]:
+    """Checked values of everything given or with a default; all problems at once."""
+    where = f"workload {name}"
+    known = {parameter.name: parameter for parameter in parameters}
+    problems = [
+        Problem(unknown("parameter", key, list(known)), where=where)
+        for key in given
+        if key not in known
+    ]
+    values: dict[str, Value] = {}
+    for parameter in parameters:
+        try:
+            value = _value(parameter, given)
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"{where}: {parameter.name}"))
+            continue
+        if value is not None:
+            values[parameter.name] = value
+    if problems:
+        raise InputError(problems)
+    return values
+
+
+def _value(parameter: Parameter, given: Mapping[str, str]) -> Value | None:
+    if parameter.name in given:
+        return parameter.parse(given[parameter.name])
+    if parameter.required:
+        raise ValueError(f"must be given ({parameter.help}); allowed {parameter.allowed}")
+    return parameter.default
+
+
+def usage(name: str, parameters: Iterable[Parameter]) -> str:
+    """``gemm:M=,N=,K=,dtype=int8``: how to write it, defaults filled in."""
+    shown = (f"{p.name}={'' if p.default is None else p.default}" for p in parameters)
+    return f"{name}:{','.join(shown)}"
