@@ -22,6 +22,21 @@ ROLES = ("input", "weight", "output")
 #: ``n`` weight and output only, ``k`` summed away (not in the output), ``b`` all three.
 DIM_CLASSES = ("m", "n", "k", "b")
 
+#: Vector operations that a vector unit may list in its ``operations``.
+VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")
+
+#: Data types that hardware may compute with, and their width in bits.
+DTYPE_BITS: Mapping[str, int] = {
+    "int4": 4,
+    "int8": 8,
+    "int16": 16,
+    "int32": 32,
+    "fp8": 8,
+    "bf16": 16,
+    "fp16": 16,
+    "fp32": 32,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
@@ -145,4 +160,5 @@ class Architecture:
         Raises ``arch.errors.InputError`` for a path that does not exist or a value that is
         not allowed, with a suggestion.
         """
-        return family_named(self.family).rebuild(self.document, overrides)
+        rebuilt: Architecture = family_named(self.family).rebuild(self.document, overrides)
+        return rebuilt

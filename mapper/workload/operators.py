@@ -21,6 +21,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from arch.spec import VECTOR_OPERATIONS as VECTOR_OPERATIONS
+
 
 @dataclass(frozen=True, slots=True)
 class AffineIndex:
@@ -69,9 +71,9 @@ class Operator:
     """``output[...] (op)= f(inputs[...])`` for all points of ``extents``.
 
     ``kind`` is what a person calls it (``conv2d``, ``gemm``, ``softmax``); ``operation`` is
-    what the hardware must be able to do at each point: ``mac`` for contractions, otherwise a
-    vector operation (see ``VECTOR_OPERATIONS``). ``ops_per_point`` counts scalar operations a
-    point (5 for a softmax: subtract, exponent, sum, reciprocal, multiply). A contraction's
+    what the hardware must be able to do at each point: ``mac`` for contractions, otherwise
+    one of ``arch.spec.VECTOR_OPERATIONS``. ``ops_per_point`` counts scalar operations a point
+    (5 for a softmax: subtract, exponent, sum, reciprocal, multiply). A contraction's
     first input has the role ``input``, its second ``weight``. Partial sums have
     ``accumulator_dtype``.
     """
@@ -124,6 +126,3 @@ class Operator:
 #: ``input`` comes from outside (network inputs, constants, caches), ``weight`` is a parameter,
 #: ``activation`` and ``output`` are produced by operators.
 TENSOR_KINDS = ("input", "weight", "activation", "output")
-
-#: Vector operations that a vector unit may list in its ``operations``.
-VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")

@@ -1,0 +1,94 @@
+"""All ways to unroll and tile one dimension through the stages of a nest.
+
+A tiling of a dimension of extent ``D`` is a pair of spatial factors and one tile size per
+stage, never growing inwards. Tiles are multiples of the unit (the product of the spatial
+factors); an inner tile divides the tile around it, and the outermost one may be ragged. Tile
+counts considered at the outermost split are the divisors of the number of units and the
+smallest tile for each possible number of chunks.
+
+The loops right above a stage may only be over dimensions that its operand depends on: any
+other loop could be moved below the stage without changing a tile, and only repeats the load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tilings:
+    """One row per tiling: ``spatial[row, axis]`` factors and ``tiles[row, stage]`` sizes."""
+
+    spatial: IntArray
+    tiles: IntArray
+
+    def __len__(self) -> int:
+        return len(self.tiles)
+
+    def units(self) -> IntArray:
+        product: IntArray = np.prod(self.spatial, axis=1, dtype=np.int64)
+        return product
+
+
+@lru_cache(maxsize=1 << 12)
+def tilings(extent: int, axis_sizes: tuple[int, ...], splits: tuple[bool, ...]) -> Tilings:
+    """Every tiling of a dimension of ``extent``.
+
+    ``axis_sizes[axis]`` is how far the dimension may be unrolled there (1: not at all);
+    ``splits[stage]`` says whether the dimension may be split right above that stage.
+    """
+    spatial, tiles = [], []
+    for factors in _spatial_factors(extent, axis_sizes):
+        unit = int(np.prod(factors))
+        units = -(-extent // unit)
+        for chain in _chains(units, splits):
+            spatial.append(factors)
+            tiles.append([extent if t >= units else t * unit for t in chain])
+    shape = (len(tiles), len(splits))
+    return Tilings(np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape))
+
+
+def _spatial_factors(extent: int, axis_sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Per axis the smallest factor for each number of steps that it leaves."""
+    if not axis_sizes:
+        yield ()
+        return
+    for factor in _smallest_for_each_count(extent):
+        if factor <= axis_sizes[0]:
+            for rest in _spatial_factors(-(-extent // factor), axis_sizes[1:]):
+                yield (factor, *rest)
+
+
+@lru_cache(maxsize=1 << 12)
+def _smallest_for_each_count(extent: int) -> tuple[int, ...]:
+    """The smallest chunk sizes that give each possible number of chunks, ascending."""
+    return tuple(sorted({-(-extent // count) for count in range(1, extent + 1)}))
+
+
+@lru_cache(maxsize=1 << 14)
+def _chains(units: int, splits: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(_continue(units, units, splits))
+
+
+def _continue(units: int, tile: int, splits: tuple[bool, ...]) -> Iterator[tuple[int, ...]]:
+    if not splits:
+        yield ()
+        return
+    for inner in _inner_tiles(units, tile) if splits[0] else (tile,):
+        for rest in _continue(units, inner, splits[1:]):
+            yield (inner, *rest)
+
+
+@lru_cache(maxsize=1 << 14)
+def _inner_tiles(units: int, tile: int) -> tuple[int, ...]:
+    divisors = {t for t in range(1, tile + 1) if tile % t == 0}
+    if tile == units:
+        divisors |= set(_smallest_for_each_count(units))
+    return tuple(sorted(divisors))
