@@ -20,9 +20,9 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from arch.errors import InputError
-from dse.cli.console import complain
 from mapper.cost import InfeasibleError
 
+INDENT = " " * len("dse: ")
 EXIT_BUG = 1
 EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
@@ -54,7 +54,7 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         module = importlib.import_module(f"dse.cli.{str(self.name).replace('-', '_')}")
-        app = typer.Typer(add_completion=False)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(self.name)(module.run)
         return get_command(app).make_context(*args, **kwargs)
 
@@ -80,11 +80,11 @@ def options(
 
 
 def build_group() -> TyperGroup:
-    app = typer.Typer(add_completion=False, no_args_is_help=True)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.callback()(options)
     group = cast(TyperGroup, get_command(app))
     for name, summary in COMMANDS.items():
-        group.add_command(LazyCommand(name, help=summary))
+        group.add_command(LazyCommand(name, help=summary, rich_markup_mode=None))
     return group
 
 
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         return report_usage(error)
     except InputError as error:
-        complain(str(error))
+        complain(str(error), heading="")
         return EXIT_BAD_INPUT
     except InfeasibleError as error:
         complain(f"the hardware cannot run this: {error}")
@@ -108,12 +108,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def complain(text: str, *, heading: str = "dse: ") -> None:
+    """A message on standard error, as it is."""
+    sys.stderr.write(f"{heading}{text}\n")
+
+
 def report_usage(error: typer.TyperException) -> int:
     """Typer's complaints about the command line, in our form."""
     context = getattr(error, "ctx", None)
     complain(error.format_message())
     if context is not None:
-        complain(f"see: {context.command_path} --help", heading=False)
+        complain(f"see: {context.command_path} --help", heading=INDENT)
     return EXIT_BAD_INPUT
 
 
@@ -122,5 +127,7 @@ def report_bug(error: Exception, settings: Settings) -> int:
         complain("".join(traceback.format_exception(error)))
     complain(f"this is a bug in dse, please report it: {type(error).__name__}: {error}")
     if not settings.debug:
-        complain("its traceback, for the report: dse --debug ... (the same command)", heading=False)
+        complain(
+            "its traceback, for the report: dse --debug ... (the same command)", heading=INDENT
+        )
     return EXIT_BUG

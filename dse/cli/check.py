@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from arch.errors import InputError
+from arch.errors import InputError, Problem
+from arch.load import load_architecture
+from arch.strict_yaml import read
 from dse.cli.console import results
+
+CHECKS: dict[str, Callable[[Path], Any]] = {"arch": load_architecture}
 
 
 def run(
@@ -18,3 +23,14 @@ def run(
 
     Reports every problem of every file.
     """
+    problems: list[Problem] = []
+    sound: list[str] = []
+    for path in files:
+        try:
+            load_architecture(path)
+            sound.append(f"{path}: sound")
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    results().print("\n".join(sound))

@@ -42,11 +42,6 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> 
     return built
 
 
-def complain(text: str, *, heading: bool = True) -> None:
-    """One complaint, as it is: no markup, no line breaks added."""
-    sys.stderr.write(f"{'dse: ' if heading else '     '}{text}\n")
-
-
 def print_json(document: Mapping[str, Any]) -> None:
     """The one document that ``--json`` promises."""
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from arch.spec import Architecture
-from arch.units import format_area_mm2, format_energy_pj, format_power_w, format_size, format_time_ps
+from arch.units import (
+    format_area_mm2,
+    format_energy_pj,
+    format_power_w,
+    format_size,
+    format_time_ps,
+)
 from dse.cli.console import table
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
