@@ -66,12 +66,12 @@ def gemv(m: int, k: int) -> Nest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionShape:
-    """Sizes of a convolution: ``size`` is the input's, per spatial axis; ``C`` and ``K`` whole."""
+    """Sizes of a convolution, spatial ones per axis; channel counts are of all groups."""
 
     batch: int
     in_channels: int
     out_channels: int
-    size: tuple[int, ...]
+    output_size: tuple[int, ...]
     window: Window
     groups: int = 1
 
@@ -82,16 +82,14 @@ def convolution(shape: ConvolutionShape) -> Nest:
     With groups, loop ``G`` runs over them and ``K`` and ``C`` are those of one group: the input
     channel is ``G * C + c``, the output channel and the weight's first axis ``G * K + k``.
     """
-    rank = len(shape.size)
+    rank = len(shape.output_size)
     outputs, kernels = SPATIAL_DIMS[rank]
     channels = shape.in_channels // shape.groups
     filters = shape.out_channels // shape.groups
     extents = {"N": shape.batch, "G": shape.groups, "K": filters, "C": channels}
     if shape.groups == 1:
         del extents["G"]
-    extents |= {
-        dim: shape.window.output_size(axis, shape.size[axis]) for axis, dim in enumerate(outputs)
-    }
+    extents |= dict(zip(outputs, shape.output_size, strict=True))
     extents |= dict(zip(kernels, shape.window.kernel, strict=True))
     in_channel = _grouped("C", channels, shape.groups)
     out_channel = _grouped("K", filters, shape.groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arch.datatypes import accumulator_of
 from arch.errors import InputError, Problem
-from mapper.workload.graph import Workload, index_range
+from mapper.workload.graph import Workload
 from mapper.workload.nests import ConvolutionShape, Nest, Window, convolution, gemm, gemv
 from mapper.workload.operators import Access, Operator, Tensor
 from mapper.workload.parameters import Parameter, Value, dtype_parameter
@@ -66,36 +66,37 @@ def _conv2d(v: Mapping[str, int]) -> tuple[Nest, tuple[tuple[int, ...], ...]]:
     same = tuple(d * (k // 2) for d, k in zip(dilation, kernel, strict=True))
     padding = (v["pad"],) * 2 if "pad" in v else same
     window = Window(kernel=kernel, stride=(v["stride"],) * 2, padding=padding, dilation=dilation)
+    output_size = tuple(window.output_size(axis, size[axis]) for axis in range(2))
+    _check_convolution(v, size, window, output_size)
     shape = ConvolutionShape(
         batch=v["N"],
         in_channels=v["C"],
         out_channels=v["K"],
-        size=size,
+        output_size=output_size,
         window=window,
         groups=v["groups"],
     )
-    _check_convolution(shape)
-    nest = convolution(shape)
     weight = (v["K"], v["C"] // v["groups"], *kernel)
-    output = tuple(index_range(index, nest.extents)[1] + 1 for index in nest.output)
-    return nest, ((v["N"], v["C"], *size), weight, output)
+    return convolution(shape), ((v["N"], v["C"], *size), weight, (v["N"], v["K"], *output_size))
 
 
-def _check_convolution(shape: ConvolutionShape) -> None:
+def _check_convolution(
+    v: Mapping[str, int], size: tuple[int, ...], window: Window, output_size: tuple[int, ...]
+) -> None:
+    where = "workload conv2d"
     problems = [
-        Problem(f"{key} = {value} is not a multiple of groups = {shape.groups}", where=where)
-        for key, value in (("C", shape.in_channels), ("K", shape.out_channels))
-        if value % shape.groups
-        for where in ("workload conv2d",)
+        Problem(f"{key} = {v[key]} is not a multiple of groups = {v['groups']}", where=where)
+        for key in ("C", "K")
+        if v[key] % v["groups"]
     ]
     for axis, (key, kernel_key) in enumerate((("H", "R"), ("W", "S"))):
-        if shape.window.output_size(axis, shape.size[axis]) < 1:
+        if output_size[axis] < 1:
             message = (
-                f"the kernel ({kernel_key} = {shape.window.kernel[axis]}, dilation "
-                f"{shape.window.dilation[axis]}) is larger than the padded input "
-                f"({key} = {shape.size[axis]} + 2 * {shape.window.padding[axis]})"
+                f"the kernel ({kernel_key} = {window.kernel[axis]}, dilation "
+                f"{window.dilation[axis]}) is larger than the padded input "
+                f"({key} = {size[axis]} + 2 * {window.padding[axis]})"
             )
-            problems.append(Problem(message, where="workload conv2d"))
+            problems.append(Problem(message, where=where))
     if problems:
         raise InputError(problems)
 

@@ -1,0 +1,61 @@
+"""Convolutions over 1, 2 or 3 spatial axes, with stride, padding, dilation and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arch.errors import InputError, Problem
+from mapper.workload.nests import ConvolutionShape, Window, convolution
+from mapper.workload.torch_import.draft import Kernel
+from mapper.workload.torch_import.folding import note_bias
+from mapper.workload.torch_import.registry import Call, Value, lowers
+from mapper.workload.torch_import.storage import View
+
+
+@lowers("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution")
+def lower_convolution(call: Call) -> Value:
+    if call.arguments.get("transposed"):
+        message = f"{call.name} is a transposed convolution, which cannot be imported"
+        raise InputError(Problem(message, where="workload"))
+    data, weight = call["input"], call["weight"]
+    rank = len(weight.shape) - 2
+    if len(data.shape) == rank + 1:
+        message = f"{call.name}: the input of a convolution needs a batch axis"
+        raise InputError(Problem(message, where="workload"))
+    window = _window(call, weight)
+    shape = ConvolutionShape(
+        batch=data.shape[0],
+        in_channels=data.shape[1],
+        out_channels=weight.shape[0],
+        output_size=call.shape[2:],
+        window=window,
+        groups=call["groups"],
+    )
+    note_bias(call, call["bias"])
+    kernel = Kernel(kind=f"conv{rank}d", operation="mac", nest=convolution(shape))
+    return call.emit(kernel, data, weight)
+
+
+def _window(call: Call, weight: View) -> Window:
+    kernel = weight.shape[2:]
+    dilation = _per_axis(call["dilation"], len(kernel))
+    return Window(
+        kernel=kernel,
+        stride=_per_axis(call["stride"], len(kernel)),
+        padding=_padding(call["padding"], kernel, dilation),
+        dilation=dilation,
+    )
+
+
+def _padding(given: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """Zeros before the first element; ``same`` puts the odd one at the end, as torch does."""
+    if given == "valid":
+        return (0,) * len(kernel)
+    if given == "same":
+        return tuple(d * (k - 1) // 2 for d, k in zip(dilation, kernel, strict=True))
+    return _per_axis(given, len(kernel))
+
+
+def _per_axis(value: Any, rank: int) -> tuple[int, ...]:
+    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return values * rank if len(values) == 1 else values

@@ -1,0 +1,236 @@
+"""From a torch module to a workload: trace without weights, then lower node by node."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arch.errors import InputError, Problem, suggest
+from mapper.workload.graph import Workload
+from mapper.workload.torch_import import aten
+from mapper.workload.torch_import.draft import Draft, DraftOperator
+from mapper.workload.torch_import.naming import call_name, source_line
+from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Value
+from mapper.workload.torch_import.storage import View, fresh
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+    from torch.fx import Node
+
+aten.load_all()
+
+#: torch's names of number formats. Indices are 32-bit and masks a byte on the modelled hardware.
+_DTYPES = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+    "int64": "int32",
+    "int32": "int32",
+    "int16": "int16",
+    "int8": "int8",
+    "uint8": "int8",
+    "bool": "int8",
+}
+
+
+def import_module(
+    module: torch.nn.Module,
+    inputs: Sequence[Any],
+    *,
+    name: str,
+    dtype: str | None = None,
+    keywords: Mapping[str, Any] | None = None,
+) -> Workload:
+    """The inference workload of ``module`` called with example ``inputs``.
+
+    Only shapes and types matter: module and inputs may live on the meta device. ``dtype``
+    replaces every floating-point format (the network taken as quantized).
+    """
+    program = _export(module, tuple(inputs), dict(keywords or {}))
+    return _Lowering(program, dtype, _canonical_names(module)).run(name)
+
+
+def import_built(
+    build: Callable[[], tuple[torch.nn.Module, Sequence[Any]]], *, name: str, dtype: str | None
+) -> Workload:
+    """Import what ``build`` returns, made on the meta device so that weights take no memory."""
+    import torch
+
+    with torch.device("meta"):
+        module, inputs = build()
+    return import_module(module, inputs, name=name, dtype=dtype)
+
+
+def _export(
+    module: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> ExportedProgram:
+    import torch
+
+    with warnings.catch_warnings(), torch.no_grad():
+        # torch warns about its own internals while tracing; nothing there is for our user.
+        warnings.simplefilter("ignore")
+        program = torch.export.export(module.eval(), inputs, keywords, strict=False)
+        if any(_changes_shared_value(node) for node in program.graph.nodes):
+            program = program.run_decompositions({})
+    return program
+
+
+def _changes_shared_value(node: Node) -> bool:
+    """Whether an in-place operator changes a value that another node reads too."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return False
+    return any(len(source.users) > 1 for source in node.all_input_nodes[:1])
+
+
+def _canonical_names(module: torch.nn.Module) -> dict[str, str]:
+    """Every parameter's name to the first name of the same parameter (tied weights)."""
+    first: dict[int, str] = {}
+    return {
+        name: first.setdefault(id(parameter), name)
+        for name, parameter in module.named_parameters(remove_duplicate=False)
+    }
+
+
+class _Lowering:
+    """Walks the graph once, keeping what each node's value became."""
+
+    def __init__(
+        self, program: ExportedProgram, dtype: str | None, canonical: Mapping[str, str]
+    ) -> None:
+        self._program = program
+        self._dtype = dtype
+        self._canonical = canonical
+        self._draft = Draft()
+        self._values: dict[Node, Any] = {}
+        self._producers: dict[Node, DraftOperator] = {}
+
+    def run(self, name: str) -> Workload:
+        for node in self._program.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    self._values[node] = self._placeholder(node)
+                case "call_function":
+                    self._values[node] = self._call(node)
+                case "output":
+                    self._mark_outputs(node)
+        return self._draft.finish(name)
+
+    def _placeholder(self, node: Node) -> View | None:
+        value = node.meta["val"]
+        if not hasattr(value, "shape"):
+            return None
+        signature = self._program.graph_signature
+        parameter = signature.inputs_to_parameters.get(node.name)
+        if parameter is not None:
+            return self._parameter(self._canonical.get(parameter, parameter), value)
+        constant = node.name not in signature.user_inputs
+        buffer = signature.inputs_to_buffers.get(node.name, node.name)
+        storage = self._draft.store(buffer, value.shape, self._name_of(value.dtype), "input")
+        storage.constant = constant
+        return fresh(storage)
+
+    def _parameter(self, name: str, value: torch.Tensor) -> View:
+        for storage in self._draft.storages:
+            if storage.name == name:
+                return fresh(storage)
+        return fresh(self._draft.store(name, value.shape, self._name_of(value.dtype), "weight"))
+
+    def _call(self, node: Node) -> Value:
+        if node.target is operator.getitem:
+            source, position = node.args
+            values: Any = self._values[source]  # type: ignore[index]
+            return values[position] if isinstance(values, tuple) else values  # type: ignore[index,no-any-return]
+        operation = _aten_name(node)
+        sources = [self._values[source] for source in node.all_input_nodes]
+        if operation not in VIEWS and all(_is_constant(value) for value in sources):
+            return self._constant(node)
+        before = len(self._draft.operators)
+        value = self._lowering_of(operation, node)(self._bind(node))
+        if len(self._draft.operators) > before:
+            self._producers[node] = self._draft.operators[-1]
+        return value
+
+    def _bind(self, node: Node) -> Call:
+        nodes: dict[str, Any] = {}
+        for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+            given = node.args[position] if position < len(node.args) else None
+            default = argument.default_value if argument.has_default_value() else None
+            nodes[argument.name] = (
+                given if position < len(node.args) else node.kwargs.get(argument.name, default)
+            )
+        return Call(
+            node=node,
+            nodes=nodes,
+            arguments={name: self._resolve(value) for name, value in nodes.items()},
+            name=call_name(node),
+            draft=self._draft,
+            dtype=self._name_of(_first(node.meta["val"]).dtype),
+            producers=self._producers,
+        )
+
+    def _resolve(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [self._resolve(item) for item in value]
+        return self._values.get(value, value) if hasattr(value, "op") else value
+
+    def _lowering_of(self, operation: str, node: Node) -> Any:
+        if operation in LOWERINGS:
+            return LOWERINGS[operation]
+        hint = suggest(operation, LOWERINGS)
+        raise InputError(
+            Problem(
+                f"torch operator {operation} (node {node.name}, {call_name(node)}"
+                f"{source_line(node)}) cannot be imported; add a function with "
+                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten'
+                f"{'; ' + hint if hint else ''}",
+                where="workload",
+            )
+        )
+
+    def _constant(self, node: Node) -> Value:
+        """A value that depends on no input: computed once, before the network runs."""
+        results = node.meta["val"]
+        several = isinstance(results, (tuple, list))
+        views = []
+        for result in results if several else (results,):
+            name = self._draft.unique(f"{call_name(node)}.constant")
+            storage = self._draft.store(name, result.shape, self._name_of(result.dtype), "input")
+            storage.constant = True
+            views.append(fresh(storage))
+        return tuple(views) if several else views[0]
+
+    def _mark_outputs(self, node: Node) -> None:
+        for source in node.all_input_nodes:
+            value = self._values[source]
+            for view in value if isinstance(value, tuple) else (value,):
+                if isinstance(view, View) and view.storage.kind == "activation":
+                    view.storage.kind = "output"
+
+    def _name_of(self, dtype: torch.dtype) -> str:
+        name = str(dtype).removeprefix("torch.")
+        if name not in _DTYPES:
+            message = f"tensors of type {name} cannot be imported; allowed {', '.join(_DTYPES)}"
+            raise InputError(Problem(message, where="workload"))
+        return self._dtype if self._dtype and dtype.is_floating_point else _DTYPES[name]
+
+
+def _aten_name(node: Node) -> str:
+    """``aten.relu`` for every overload and for the in-place form."""
+    parts = str(node.target).split(".")
+    return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
+
+
+def _is_constant(value: Any) -> bool:
+    views = value if isinstance(value, (tuple, list)) else (value,)
+    return all(not isinstance(view, View) or view.storage.constant for view in views)
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, (tuple, list)) else value

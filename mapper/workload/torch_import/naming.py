@@ -1,0 +1,26 @@
+"""Names a person recognizes for the nodes of a traced graph."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+
+def call_name(node: Node) -> str:
+    """``layer1.0.conv1`` for a torch module's only call, ``layer1.0.add`` inside a user's module."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path, kind = next(reversed(stack.values()), ("", ""))
+    path = re.sub(r"^L\['self'\]\.?|@\d+$", "", path)
+    operation = str(node.target).split(".")[1].rstrip("_") if "." in str(node.target) else node.name
+    if path and str(kind).startswith("torch.nn.modules."):
+        return path
+    return f"{path}.{operation}" if path else operation
+
+
+def source_line(node: Node) -> str:
+    """``, called at file:line`` of the user's code, where torch recorded it."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f", called at {found[-1][0]}:{found[-1][1]}" if found else ""
