@@ -16,7 +16,39 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 #: Optuna's own note of a suggestion in the making; of no use afterwards.
-_TRANSIENT = "gp:relative_params"
+_TRANSIENT = ("gp:relative_params", "tpe:relative_params")
+
+
+class OptunaRound:
+    """An Optuna study with the history in it, for one round of suggestions."""
+
+    def __init__(
+        self,
+        space: Space,
+        sampler: optuna.samplers.BaseSampler,
+        history: Sequence[Observation],
+        objectives: int,
+    ) -> None:
+        import optuna
+
+        self._spread = distributions(space)
+        self._study = optuna.create_study(directions=["minimize"] * objectives, sampler=sampler)
+        self._study.add_trials([_frozen(o, self._spread) for o in history])
+        self._asked: list[optuna.Trial] = []
+
+    def ask(self) -> Suggestion:
+        """The next suggestion; those not told about are pending."""
+        self._asked.append(self._study.ask(fixed_distributions=self._spread))
+        trial = self._study.get_trials(deepcopy=False)[self._asked[-1].number]
+        point = tuple(int(trial.params[name]) for name in self._spread)
+        kept = {k: v for k, v in trial.system_attrs.items() if not k.startswith(_TRANSIENT)}
+        return Suggestion(point=point, state=kept)
+
+    def tell(self, observation: Observation) -> None:
+        """What came (or is believed to come) of the last suggestion."""
+        for name, violation in observation.constraints.items():
+            self._asked[-1].set_constraint(name, violation)
+        self._study.tell(self._asked[-1], list(observation.objectives))
 
 
 def ask_optuna(
@@ -26,20 +58,18 @@ def ask_optuna(
     objectives: int,
     count: int,
 ) -> list[Suggestion]:
-    """``count`` suggestions; each knows of those before it as running trials."""
-    import optuna
-
+    """``count`` suggestions; each knows of those before it as pending."""
     with one_thread(), quiet():
-        study = optuna.create_study(directions=["minimize"] * objectives, sampler=sampler)
-        spread = {str(i): _distribution(p) for i, p in enumerate(space.parameters)}
-        study.add_trials([_frozen(o, spread) for o in history])
-        asked = [study.ask(fixed_distributions=spread) for _ in range(count)]
-        trials = study.get_trials(deepcopy=False)
-        return [_suggestion(trials[trial.number]) for trial in asked]
+        optuna_round = OptunaRound(space, sampler, history, objectives)
+        return [optuna_round.ask() for _ in range(count)]
+
+
+def distributions(space: Space) -> dict[str, BaseDistribution]:
+    """Parameters as Optuna knows them: indices into their values, named by path."""
+    return {p.path: _distribution(p) for p in space.parameters}
 
 
 def _distribution(parameter: Parameter) -> BaseDistribution:
-    """Values are known to Optuna by their index; an order is kept, labels have none."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     if parameter.ordered:
@@ -53,18 +83,12 @@ def _frozen(
     import optuna
 
     return optuna.trial.create_trial(
-        params={str(i): index for i, index in enumerate(observation.point)},
+        params=dict(zip(spread, observation.point, strict=True)),
         distributions=spread,
         values=list(observation.objectives),
         constraints=dict(observation.constraints),
         system_attrs=dict(observation.sampler_state),
     )
-
-
-def _suggestion(trial: optuna.trial.FrozenTrial) -> Suggestion:
-    point = tuple(int(trial.params[str(i)]) for i in range(len(trial.params)))
-    kept = {k: v for k, v in trial.system_attrs.items() if not k.startswith(_TRANSIENT)}
-    return Suggestion(point=point, state=kept)
 
 
 @contextmanager
@@ -73,7 +97,7 @@ def quiet() -> Iterator[None]:
     import optuna
 
     verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

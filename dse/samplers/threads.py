@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limits BLAS, OpenMP and torch; also faster, for the models here are small."""
+    """Limits BLAS, OpenMP and torch; also faster, for the models here are small.
+
+    A limit reaches only libraries that are loaded already: hence the imports.
+    """
     import torch
     from threadpoolctl import threadpool_limits
 
+    for library in ("scipy.linalg", "sklearn.gaussian_process"):
+        import_module(library)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
