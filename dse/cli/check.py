@@ -10,7 +10,6 @@ import typer
 
 from arch.errors import InputError, Problem
 from arch.load import load_architecture
-from arch.strict_yaml import read
 from dse.cli.console import results
 
 CHECKS: dict[str, Callable[[Path], Any]] = {"arch": load_architecture}

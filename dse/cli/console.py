@@ -32,11 +32,11 @@ def _console(*, stderr: bool) -> Console:
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """A plain table: the first column left, numbers (columns that end in a space) right."""
+    """A plain table: the first column left, numbers (columns marked ``>``) right."""
     built = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
-        built.add_column(column.lstrip(">"), justify="right" if right else "left")
+        built.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
     for row in rows:
         built.add_row(*row)
     return built

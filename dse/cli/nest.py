@@ -9,7 +9,8 @@ from typing import Any
 from arch.spec import Memory
 from arch.units import format_size
 from mapper.hierarchy import Execution
-from mapper.mapping import Loop, Mapping as Nest, Stage
+from mapper.mapping import Loop, Stage
+from mapper.mapping import Mapping as Nest
 
 INDENT = "  "
 
@@ -27,7 +28,8 @@ def nest_lines(execution: Execution, mapping: Nest) -> Iterator[str]:
                 depth += 1
             case Stage(operand, memory):
                 size = format_size(_held_bytes(execution, mapping, level, tiles))
-                yield f"{INDENT * depth}keep {names[operand]} in {memory} ({size}{_each(execution, memory)})"
+                place = f"{memory} ({size}{_each(execution, memory)})"
+                yield f"{INDENT * depth}keep {names[operand]} in {place}"
     yield f"{INDENT * depth}{_step(execution, mapping)}"
 
 

@@ -116,7 +116,21 @@ def axes_exceeded(volumes, axis_sizes, numbers):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def search(table, first, smallest, remaining, stages, datapaths, memories, axis_sizes, numbers, prices, objective, best, chosen):  # type: ignore[no-untyped-def]
+def search(
+    table,
+    first,
+    smallest,
+    remaining,
+    stages,
+    datapaths,
+    memories,
+    axis_sizes,
+    numbers,
+    prices,
+    objective,
+    best,
+    chosen,
+):  # type: ignore[no-untyped-def]
     """Depth-first over groups; improves ``best`` and ``chosen`` in place, returns calls.
 
     ``table[first[g]:first[g + 1]]`` are the rows of group ``g``; ``smallest[g]`` the product
@@ -170,7 +184,20 @@ def _bound_steps(bound, partial, remaining, axis_sizes, numbers):  # type: ignor
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def descend(table, first, start, stages, datapaths, memories, axis_sizes, numbers, prices, objective, best, chosen):  # type: ignore[no-untyped-def]
+def descend(
+    table,
+    first,
+    start,
+    stages,
+    datapaths,
+    memories,
+    axis_sizes,
+    numbers,
+    prices,
+    objective,
+    best,
+    chosen,
+):  # type: ignore[no-untyped-def]
     """Coordinate descent from ``start``: one group at a time takes its best row.
 
     Fills ``best`` and ``chosen`` if it ends at a feasible mapping better than ``best``;

@@ -230,7 +230,9 @@ class _GroupRows:
             count *= self._on_axis(axis, tiles, parallel, _axis_held)
         return count
 
-    def _on_axis(self, axis: Axis, tiles: list[IntArray], parallel: list[IntArray], count) -> IntArray:  # type: ignore[no-untyped-def]
+    def _on_axis(
+        self, axis: Axis, tiles: list[IntArray], parallel: list[IntArray], count
+    ) -> IntArray:  # type: ignore[no-untyped-def]
         """Counts on a shared axis, computed once per distinct combination of tiles."""
         at = [self._group.index(dim) for dim in axis.dims]
         shares = [tiles[i] for i in at] + [parallel[i] for i in at]

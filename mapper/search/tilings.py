@@ -52,7 +52,9 @@ def tilings(extent: int, axis_sizes: tuple[int, ...], splits: tuple[bool, ...]) 
             spatial.append(factors)
             tiles.append([extent if t >= units else t * unit for t in chain])
     shape = (len(tiles), len(splits))
-    return Tilings(np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape))
+    return Tilings(
+        np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape)
+    )
 
 
 def _spatial_factors(extent: int, axis_sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
