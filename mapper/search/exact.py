@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arch.spec import Architecture, Memory
 from mapper.cost import InfeasibleError, Price, PriceList
 from mapper.hierarchy import Execution, execution
 from mapper.mapping import Mapping
 from mapper.search import kernel
+from mapper.search.kernel import FloatArray
 from mapper.search.space import Column, IntArray, StageOrder, stage_orders
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
@@ -54,24 +53,23 @@ def map_operator(
     breaks ties. Raises ``InfeasibleError`` if no mapping fits, naming the memory.
     """
     run = execution(workload, operator, architecture)
-    model = _Model(run, architecture.leakage_w, price)
-    problems = [_Problem(order, model) for order in stage_orders(run)]
+    prices = _Prices(run, architecture.leakage_w, price, OBJECTIVES[objective])
+    problems = [_Problem(order, prices) for order in stage_orders(run)]
     best = np.array([np.inf, np.inf])
-    winner: tuple[_Problem, IntArray] | None = None
+    winner: tuple[_Problem, dict[str, int]] | None = None
     calls = 0
     for sweep in (_Problem.descend, _Problem.search):
         for problem in problems:
-            before = best.copy()
-            more, chosen = sweep(problem, OBJECTIVES[objective], best)
+            more, chosen = sweep(problem, best)
             calls += more
-            if not np.array_equal(before, best):
+            if chosen is not None:
                 winner = (problem, chosen)
     if winner is None:
         raise _does_not_fit(run)
     problem, chosen = winner
     value = float([best[0], best[1], best[0] * best[1]][OBJECTIVES[objective]])
     return SearchResult(
-        mapping=problem.mapping(chosen),
+        mapping=problem.order.mapping(chosen, made_by="exact"),
         calls=calls,
         optimal=True,
         objective_value=value,
@@ -79,25 +77,77 @@ def map_operator(
     )
 
 
-class _Model:
-    """The price list and the operator as the arrays that the kernel reads."""
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """What the cost function needs to know beyond volumes."""
 
-    def __init__(self, run: Execution, leakage_w: float, price: PriceList) -> None:
-        self.run = run
-        self.memories = list(run.memories)
-        self.memory_table = np.array([_memory_row(m, price(m)) for m in self.memories])
-        compute = price(run.compute)
-        self.prices = np.array(
-            [
-                float(compute.step_ps),
-                compute.operation_pj * run.operator.operations,
-                leakage_w,
-            ]
-        )
-        self.axis_sizes = np.array([axis.size for axis in run.intrinsic.axes], dtype=np.int64)
+    run: Execution
+    leakage_w: float
+    price: PriceList
+    objective: int
 
     def memory_index(self, memory: Memory) -> int:
-        return self.memories.index(memory)
+        return self.run.memories.index(memory)
+
+    def model(self, order: StageOrder) -> kernel.Model:
+        at = {column: i for i, column in enumerate(order.columns)}
+        compute = self.price(self.run.compute)
+        axes = {axis.name: axis.size for axis in self.run.intrinsic.axes}
+        return kernel.Model(
+            stages=self._stages(order, at),
+            datapaths=self._datapaths(order, at),
+            memories=np.array([_memory_row(m, self.price(m)) for m in self.run.memories]),
+            axis_columns=np.array(
+                [at[Column("used", over=(axis,))] for axis in order.contended], dtype=np.int64
+            ),
+            axis_sizes=np.array([axes[axis] for axis in order.contended], dtype=np.float64),
+            steps_column=at[Column("steps")],
+            unit_revisits_column=at[Column("revisits", stage=-1)],
+            step_ps=float(compute.step_ps),
+            compute_pj=float(compute.operation_pj * self.run.operator.operations),
+            leakage_w=float(self.leakage_w),
+            objective=self.objective,
+        )
+
+    def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
+        run = self.run
+        table = np.zeros((len(order.stages), kernel.STAGE_FIELDS), dtype=np.int64)
+        for s, (operand, memory) in enumerate(order.stages):
+            is_output = operand == run.output
+            row = {
+                kernel.PARENT: self.memory_index(order.parent(s)),
+                kernel.CHILD: self.memory_index(memory),
+                kernel.IS_OUTPUT: is_output,
+                kernel.IS_INNERMOST: memory is run.paths[operand][-1],
+                kernel.COL_PARENT: at[order.at_parent(s)],
+                kernel.COL_CHILD: at[order.at_child(s)],
+                kernel.COL_HELD: at[Column("held", operand, s, memory.replicated_over)],
+                kernel.COL_VISITS: at[Column("visits", stage=s)],
+                kernel.COL_REVISITS: at[order.revisits_below(s)] if is_output else 0,
+                kernel.FINAL_BITS: run.bits[operand],
+                kernel.PARTIAL_BITS: run.partial_bits,
+                kernel.DOUBLE_BUFFERED: memory.double_buffered,
+                kernel.OUTPUTS: run.counts.operands[operand].elements,
+            }
+            for field, value in row.items():
+                table[s, field] = value
+        return table
+
+    def _datapaths(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
+        run = self.run
+        table = np.zeros((len(run.paths), kernel.DATAPATH_FIELDS), dtype=np.int64)
+        for operand, path in enumerate(run.paths):
+            row = {
+                kernel.MEMORY: self.memory_index(path[-1]),
+                kernel.D_IS_OUTPUT: operand == run.output,
+                kernel.COL_MOVED: at[order.at_datapath(operand)],
+                kernel.D_FINAL_BITS: run.bits[operand],
+                kernel.D_PARTIAL_BITS: run.partial_bits,
+                kernel.D_OUTPUTS: run.counts.operands[operand].elements,
+            }
+            for field, value in row.items():
+                table[operand, field] = value
+        return table
 
 
 def _memory_row(memory: Memory, price: Price) -> list[float]:
@@ -112,142 +162,93 @@ def _memory_row(memory: Memory, price: Price) -> list[float]:
 
 
 class _Problem:
-    """One order of stages, ready for the kernel."""
+    """One order of stages: the rows still worth looking at, per group of dimensions."""
 
-    def __init__(self, order: StageOrder, model: _Model) -> None:
+    def __init__(self, order: StageOrder, prices: _Prices) -> None:
         self.order = order
-        self.model = model
-        self._position = {column: i for i, column in enumerate(order.columns)}
-        tables, self._choices = [], []
-        groups = []
-        for group in model.run.counts.groups:
-            factors, choice = order.group_table(group)
-            kept = _undominated(factors)
-            tables.append(factors[kept])
-            self._choices.append(choice[kept])
-            groups.append(group)
-        by_size = sorted(range(len(groups)), key=lambda g: (len(tables[g]), g))
-        self._groups = [groups[g] for g in by_size]
-        self._choices = [self._choices[g] for g in by_size]
-        tables = [tables[g] for g in by_size]
-        self.table = np.concatenate(tables)
-        self.first = np.cumsum([0, *(len(t) for t in tables)], dtype=np.int64)
-        self.smallest = _suffix_products([t.min(axis=0) for t in tables])
-        extents = model.run.operator.extents
-        self.remaining = _suffix_products(
-            [np.array([math.prod(extents[d] for d in group)]) for group in self._groups]
-        )[:, 0]
-        self.stages = self._stage_table()
-        self.datapaths = self._datapath_table()
-        self.numbers = self._numbers()
+        self.model = prices.model(order)
+        self.groups = prices.run.counts.groups
+        tables = [order.group_table(group) for group in self.groups]
+        self.rows: list[FloatArray] = [factors.astype(np.float64) for factors, _ in tables]
+        self.choices = [choice for _, choice in tables]
 
-    def descend(self, objective: int, best: NDArray[np.float64]) -> tuple[int, IntArray]:
-        chosen = np.zeros(len(self._groups), dtype=np.int64)
-        held = [self._position[c] for c in self._position if c.kind == "held"]
-        start = np.array(
-            [
-                a + int(np.argmin(self.table[a:b, held].sum(axis=1)))
-                for a, b in zip(self.first, self.first[1:], strict=False)
-            ],
-            dtype=np.int64,
-        )
-        calls = kernel.descend(
-            self.table, self.first, start, *self._arrays(), objective, best, chosen
-        )
-        return calls, chosen
+    def descend(self, best: FloatArray) -> tuple[int, dict[str, int] | None]:
+        """Improve ``best`` by coordinate descent from the smallest tiles."""
+        held = [i for i, c in enumerate(self.order.columns) if c.kind == "held"]
+        start = [int(np.argmin(rows[:, held].sum(axis=1))) for rows in self.rows]
+        table, first = self._stacked()
+        chosen = np.full(len(self.groups), -1, dtype=np.int64)
+        begin = first[:-1] + np.array(start, dtype=np.int64)
+        calls = kernel.descend(table, first, begin, self.model, best, chosen)
+        return calls, self._picked(chosen, first)
 
-    def search(self, objective: int, best: NDArray[np.float64]) -> tuple[int, IntArray]:
-        chosen = np.zeros(len(self._groups), dtype=np.int64)
-        calls = kernel.search(
-            self.table,
-            self.first,
-            self.smallest,
-            self.remaining,
-            *self._arrays(),
-            objective,
-            best,
-            chosen,
-        )
-        return calls, chosen
+    def search(self, best: FloatArray) -> tuple[int, dict[str, int] | None]:
+        """Improve ``best`` to the optimum of this order of stages."""
+        calls = self._filter(best)
+        if any(len(rows) == 0 for rows in self.rows):
+            return calls, None
+        for g, rows in enumerate(self.rows):
+            self._keep(g, _undominated(rows))
+        self._sort_groups()
+        table, first = self._stacked()
+        smallest = _suffix_products([rows.min(axis=0) for rows in self.rows])
+        chosen = np.full(len(self.groups), -1, dtype=np.int64)
+        calls += kernel.search(table, first, smallest, self.model, best, chosen)
+        return calls, self._picked(chosen, first)
 
-    def mapping(self, chosen: IntArray) -> Mapping:
-        picked: dict[str, tuple[IntArray, IntArray]] = {}
-        for g, group in enumerate(self._groups):
-            row = chosen[g] - self.first[g]
-            for i, dim in enumerate(group):
-                option = self.order.group_tilings(dim)
-                at = self._choices[g][row, i]
-                picked[dim] = (option.spatial[at], option.tiles[at])
-        ordered = {dim: picked[dim] for dim in self.model.run.operator.extents}
-        return self.order.mapping(ordered, made_by="exact")
+    def _filter(self, best: FloatArray) -> int:
+        """Drop rows that cannot be part of a better mapping, until nothing changes."""
+        calls, changed = 0, True
+        while changed and all(len(rows) for rows in self.rows):
+            changed = False
+            for g, rows in enumerate(self.rows):
+                smallest = [r.min(axis=0) for h, r in enumerate(self.rows) if h != g]
+                others = np.prod(np.array([*smallest, np.ones(rows.shape[1])]), axis=0)
+                mask = kernel.promising(rows, others, self.model, best)
+                calls += len(rows)
+                if not mask.all():
+                    self._keep(g, np.flatnonzero(mask))
+                    changed = True
+                    if not mask.any():
+                        return calls
+        return calls
 
-    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
-        return (
-            self.stages,
-            self.datapaths,
-            self.model.memory_table,
-            self.model.axis_sizes,
-            self.numbers,
-            self.model.prices,
-        )
+    def _keep(self, group: int, rows: IntArray) -> None:
+        self.rows[group] = np.ascontiguousarray(self.rows[group][rows])
+        self.choices[group] = self.choices[group][rows]
 
-    def _stage_table(self) -> IntArray:
-        run, at = self.model.run, self._position
-        table = np.zeros((len(self.order.stages), kernel.STAGE_FIELDS), dtype=np.int64)
-        for s, (operand, memory) in enumerate(self.order.stages):
-            is_output = operand == run.output
-            row = {
-                kernel.PARENT: self.model.memory_index(self.order.parent(s)),
-                kernel.CHILD: self.model.memory_index(memory),
-                kernel.IS_OUTPUT: is_output,
-                kernel.IS_INNERMOST: memory is run.paths[operand][-1],
-                kernel.COL_PARENT: at[self.order.at_parent(s)],
-                kernel.COL_CHILD: at[self.order.at_child(s)],
-                kernel.COL_HELD: at[Column("held", operand, s, memory.replicated_over)],
-                kernel.COL_VISITS: at[Column("visits", stage=s)],
-                kernel.COL_REVISITS: at[self.order.revisits_below(s)] if is_output else 0,
-                kernel.FINAL_BITS: run.bits[operand],
-                kernel.PARTIAL_BITS: run.partial_bits,
-                kernel.DOUBLE_BUFFERED: memory.double_buffered,
-                kernel.OUTPUTS: run.counts.operands[operand].elements,
-            }
-            for field, value in row.items():
-                table[s, field] = value
-        return table
+    def _sort_groups(self) -> None:
+        """Small groups first: the long last one is then only scanned where still needed."""
+        by_size = sorted(range(len(self.groups)), key=lambda g: (len(self.rows[g]), g))
+        self.groups = tuple(self.groups[g] for g in by_size)
+        self.rows = [self.rows[g] for g in by_size]
+        self.choices = [self.choices[g] for g in by_size]
 
-    def _datapath_table(self) -> IntArray:
-        run = self.model.run
-        table = np.zeros((len(run.paths), kernel.DATAPATH_FIELDS), dtype=np.int64)
-        for operand, path in enumerate(run.paths):
-            table[operand, kernel.MEMORY] = self.model.memory_index(path[-1])
-            table[operand, kernel.D_IS_OUTPUT] = operand == run.output
-            table[operand, kernel.COL_MOVED] = self._position[self.order.at_datapath(operand)]
-            table[operand, kernel.D_FINAL_BITS] = run.bits[operand]
-            table[operand, kernel.D_PARTIAL_BITS] = run.partial_bits
-            table[operand, kernel.D_OUTPUTS] = run.counts.operands[operand].elements
-        return table
+    def _stacked(self) -> tuple[FloatArray, IntArray]:
+        first = np.cumsum([0, *(len(rows) for rows in self.rows)], dtype=np.int64)
+        return np.concatenate(self.rows), first
 
-    def _numbers(self) -> IntArray:
-        first_axis = self.model.run.intrinsic.axes[0].name
-        return np.array(
-            [
-                self._position[Column("steps")],
-                self._position[Column("revisits", stage=-1)],
-                self._position[Column("used", over=(first_axis,))],
-            ],
-            dtype=np.int64,
-        )
+    def _picked(self, chosen: IntArray, first: IntArray) -> dict[str, int] | None:
+        """Which tiling of each dimension was chosen; ``None`` if nothing was."""
+        if chosen[0] < 0:
+            return None
+        return {
+            dim: int(self.choices[g][chosen[g] - first[g], i])
+            for g, group in enumerate(self.groups)
+            for i, dim in enumerate(group)
+        }
 
 
-def _undominated(factors: IntArray) -> IntArray:
-    order = np.argsort(factors.astype(np.float64).sum(axis=1), kind="stable")
+def _undominated(factors: FloatArray) -> IntArray:
+    order = np.argsort(factors.sum(axis=1), kind="stable")
     keep = kernel.undominated(np.ascontiguousarray(factors[order]))
-    return np.sort(order[keep])
+    kept: IntArray = np.sort(order[keep])
+    return kept
 
 
-def _suffix_products(rows: list[IntArray]) -> IntArray:
+def _suffix_products(rows: list[FloatArray]) -> FloatArray:
     """``result[g]`` is the product of ``rows[g:]``; the last is all ones."""
-    result = np.ones((len(rows) + 1, len(rows[0])), dtype=np.int64)
+    result = np.ones((len(rows) + 1, len(rows[0])))
     for g in range(len(rows) - 1, -1, -1):
         result[g] = result[g + 1] * rows[g]
     return result

@@ -21,7 +21,7 @@ from arch.spec import Memory
 from mapper.footprint import Axis, axis_record
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
-from mapper.search.tilings import Tilings, tilings
+from mapper.search.tilings import Room, Tilings, tilings
 from mapper.sliding import axis_moved, distinct_clear
 
 IntArray = NDArray[np.int64]
@@ -67,8 +67,21 @@ class StageOrder:
             yield self.at_datapath(operand)
         yield Column("revisits", stage=-1)
         yield Column("steps")
-        for axis in self.run.intrinsic.axes:
-            yield Column("used", over=(axis.name,))
+        for axis in self.contended:
+            yield Column("used", over=(axis,))
+
+    @cached_property
+    def contended(self) -> tuple[str, ...]:
+        """Axes that more than one dimension may be unrolled over."""
+        operator = self.run.operator
+        wanting = {
+            axis.name: sum(
+                extent > 1 and operator.dim_class(dim) in axis.dim_classes
+                for dim, extent in operator.extents.items()
+            )
+            for axis in self.run.intrinsic.axes
+        }
+        return tuple(name for name, dims in wanting.items() if dims > 1)
 
     def parent(self, stage: int) -> Memory:
         operand, memory = self.stages[stage]
@@ -95,11 +108,12 @@ class StageOrder:
     def group_tilings(self, dim: str) -> Tilings:
         """All tilings of one dimension under this order of stages."""
         dim_class = self.run.operator.dim_class(dim)
-        sizes = tuple(
-            axis.size if dim_class in axis.dim_classes else 1 for axis in self.run.intrinsic.axes
+        rooms = tuple(
+            Room(axis.size if dim_class in axis.dim_classes else 1, axis.name in self.contended)
+            for axis in self.run.intrinsic.axes
         )
         splits = tuple(dim in self.run.counts.operands[op].dims for op, _ in self.stages)
-        return tilings(self.run.operator.extents[dim], sizes, splits)
+        return tilings(self.run.operator.extents[dim], rooms, splits)
 
     def group_table(self, group: tuple[str, ...]) -> tuple[IntArray, IntArray]:
         """``(factors[row, column], choice[row, dim])``: every combination of the dims' tilings.
@@ -113,34 +127,38 @@ class StageOrder:
         factors = np.stack([rows.factor(column) for column in self.columns], axis=1)
         return factors, choice
 
-    def mapping(self, chosen: dict[str, tuple[IntArray, IntArray]], made_by: str) -> Mapping:
-        """The mapping with the chosen ``(spatial factors, tiles per stage)`` of each dim."""
+    def mapping(self, chosen: dict[str, int], made_by: str) -> Mapping:
+        """The mapping with the chosen tiling (its number) of each dimension."""
+        extents = self.run.operator.extents
+        options = {dim: self.group_tilings(dim) for dim in extents}
+        tiles = {dim: options[dim].tiles[chosen[dim]] for dim in extents}
+        factors = {dim: options[dim].spatial[chosen[dim]] for dim in extents}
         nest: list[Loop | Stage] = []
-        current = dict(self.run.operator.extents)
+        current = dict(extents)
         for stage, (operand, memory) in enumerate(self.stages):
-            for dim, (_, tiles) in chosen.items():
-                if tiles[stage] < current[dim]:
-                    nest.append(Loop(dim, int(tiles[stage])))
-                    current[dim] = int(tiles[stage])
+            nest += _loops(current, {dim: int(tiles[dim][stage]) for dim in extents})
             nest.append(Stage(operand, memory.name))
-        spatial = tuple(
-            Spatial(dim, axis.name, int(factors[i]))
-            for i, axis in enumerate(self.run.intrinsic.axes)
-            for dim, (factors, _) in chosen.items()
-            if factors[i] > 1
-        )
-        for dim, (factors, _) in chosen.items():
-            unit = int(np.prod(factors))
-            if unit < current[dim]:
-                nest.append(Loop(dim, unit))
+        nest += _loops(current, {dim: int(np.prod(factors[dim])) for dim in extents})
         return Mapping(
             operator=self.run.operator.name,
             compute=self.run.compute.name,
             intrinsic=self.run.intrinsic.name,
             nest=tuple(nest),
-            spatial=spatial,
+            spatial=tuple(
+                Spatial(dim, axis.name, int(factors[dim][i]))
+                for i, axis in enumerate(self.run.intrinsic.axes)
+                for dim in extents
+                if factors[dim][i] > 1
+            ),
             made_by=made_by,
         )
+
+
+def _loops(current: dict[str, int], tiles: dict[str, int]) -> list[Loop]:
+    """The loops that cut ``current`` down to ``tiles`` (and ``current`` is updated)."""
+    loops = [Loop(dim, tile) for dim, tile in tiles.items() if tile < current[dim]]
+    current.update({loop.dim: loop.tile for loop in loops})
+    return loops
 
 
 def stage_orders(run: Execution) -> Iterator[StageOrder]:

@@ -1,10 +1,9 @@
 """All ways to unroll and tile one dimension through the stages of a nest.
 
-A tiling of a dimension of extent ``D`` is a pair of spatial factors and one tile size per
-stage, never growing inwards. Tiles are multiples of the unit (the product of the spatial
-factors); an inner tile divides the tile around it, and the outermost one may be ragged. Tile
-counts considered at the outermost split are the divisors of the number of units and the
-smallest tile for each possible number of chunks.
+A tiling of a dimension of extent ``D`` is a spatial factor on at most one axis and one tile
+size per stage, never growing inwards. Tiles are multiples of the spatial factor (the unit); an
+inner tile divides the tile around it, and the outermost one may be ragged: its sizes are the
+divisors of the number of units and the smallest tile for each possible number of chunks.
 
 The loops right above a stage may only be over dimensions that its operand depends on: any
 other loop could be moved below the stage without changing a tile, and only repeats the load.
@@ -37,15 +36,23 @@ class Tilings:
         return product
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How far a dimension may be unrolled along an axis; ``contended``: others may be as well."""
+
+    size: int
+    contended: bool
+
+
 @lru_cache(maxsize=1 << 12)
-def tilings(extent: int, axis_sizes: tuple[int, ...], splits: tuple[bool, ...]) -> Tilings:
+def tilings(extent: int, rooms: tuple[Room, ...], splits: tuple[bool, ...]) -> Tilings:
     """Every tiling of a dimension of ``extent``.
 
-    ``axis_sizes[axis]`` is how far the dimension may be unrolled there (1: not at all);
-    ``splits[stage]`` says whether the dimension may be split right above that stage.
+    ``rooms[axis]`` bounds its unrolling there; ``splits[stage]`` says whether the dimension
+    may be split right above that stage.
     """
     spatial, tiles = [], []
-    for factors in _spatial_factors(extent, axis_sizes):
+    for factors in _spatial_factors(extent, rooms):
         unit = int(np.prod(factors))
         units = -(-extent // unit)
         for chain in _chains(units, splits):
@@ -57,15 +64,24 @@ def tilings(extent: int, axis_sizes: tuple[int, ...], splits: tuple[bool, ...]) 
     )
 
 
-def _spatial_factors(extent: int, axis_sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Per axis the smallest factor for each number of steps that it leaves."""
-    if not axis_sizes:
-        yield ()
-        return
-    for factor in _smallest_for_each_count(extent):
-        if factor <= axis_sizes[0]:
-            for rest in _spatial_factors(-(-extent // factor), axis_sizes[1:]):
-                yield (factor, *rest)
+def _spatial_factors(extent: int, rooms: tuple[Room, ...]) -> Iterator[tuple[int, ...]]:
+    """Unrolled over no axis, or over one of them."""
+    nowhere = (1,) * len(rooms)
+    yield nowhere
+    for axis, room in enumerate(rooms):
+        for factor in _factors(extent, room):
+            if factor > 1:
+                yield (*nowhere[:axis], factor, *nowhere[axis + 1 :])
+
+
+def _factors(extent: int, room: Room) -> list[int]:
+    """The divisors of the extent, and what fills the axis (or what others leave of it)."""
+    factors = {f for f in range(1, min(extent, room.size) + 1) if extent % f == 0}
+    shares = range(1, room.size + 1) if room.contended else (1,)
+    for share in shares:
+        steps = -(-extent // (room.size // share))
+        factors.add(-(-extent // steps))
+    return sorted(factors)
 
 
 @lru_cache(maxsize=1 << 12)
