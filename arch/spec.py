@@ -25,18 +25,6 @@ DIM_CLASSES = ("m", "n", "k", "b")
 #: Vector operations that a vector unit may list in its ``operations``.
 VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")
 
-#: Data types that hardware may compute with, and their width in bits.
-DTYPE_BITS: Mapping[str, int] = {
-    "int4": 4,
-    "int8": 8,
-    "int16": 16,
-    "int32": 32,
-    "fp8": 8,
-    "bf16": 16,
-    "fp16": 16,
-    "fp32": 32,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:

@@ -167,7 +167,9 @@ _FREQUENCY_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
 _TIME_STEPS = ((1e12, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps"))
 _ENERGY_STEPS = ((1e12, "J"), (1e9, "mJ"), (1e6, "uJ"), (1e3, "nJ"), (1.0, "pJ"), (1e-3, "fJ"))
 _POWER_STEPS = ((1.0, "W"), (1e-3, "mW"), (1e-6, "uW"), (1e-9, "nW"))
-_AREA_STEPS = ((1e-2, "mm2"), (1e-6, "um2"))
+_AREA_STEPS = ((1.0, "mm2"), (1e-6, "um2"))
+#: Areas stay in mm2 down to here, since chips are compared in it.
+_SMALLEST_MM2 = 0.01
 
 
 def format_size(size_bytes: float) -> str:
@@ -203,7 +205,8 @@ def format_power_w(power_w: float) -> str:
 
 
 def format_area_mm2(area_mm2: float) -> str:
-    return _engineering(area_mm2, _AREA_STEPS)
+    steps = _AREA_STEPS[:1] if abs(area_mm2) >= _SMALLEST_MM2 or area_mm2 == 0 else _AREA_STEPS
+    return _engineering(area_mm2, steps)
 
 
 def format_length_nm(length_nm: float) -> str:

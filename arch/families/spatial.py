@@ -7,12 +7,14 @@ contraction (additions, pooling, softmax).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from arch import technology
 from arch.families.spatial_schema import (
+    ComponentConfig,
     DramConfig,
     PeArrayConfig,
     RegistersConfig,
@@ -33,6 +35,7 @@ from arch.spec import (
     Intrinsic,
     Memory,
 )
+from arch.technology import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class _Chip:
 
     clock_hz: int
     node_nm: int
+    corner: str
     array: str
     axes: Mapping[str, int]
 
@@ -91,6 +95,10 @@ class _Chip:
     def period_ps(self) -> int:
         """One clock period, rounded to the picosecond (700 MHz: 1429, 0.03 % long)."""
         return round(PS_PER_S / self.clock_hz)
+
+    def auto(self, value: float | str, estimate: Estimate) -> float:
+        """The configured value, or the technology table's at the chip's corner."""
+        return estimate.at(self.corner) if isinstance(value, str) else value
 
 
 @register_family("spatial")
@@ -103,6 +111,7 @@ class Spatial(Family):
         chip = _Chip(
             clock_hz=config.clock,
             node_nm=config.technology,
+            corner=config.corner,
             array=array,
             axes={"rows": grid.rows, "cols": grid.cols},
         )
@@ -117,10 +126,10 @@ class Spatial(Family):
         )
 
 
-def _component(name: str, config: object, chip: _Chip) -> Component:
+def _component(name: str, config: ComponentConfig, chip: _Chip) -> Component:
     match config:
         case DramConfig():
-            return _dram(name, config)
+            return _dram(name, config, chip)
         case SramConfig():
             return _sram(name, config, chip)
         case RegistersConfig():
@@ -129,11 +138,6 @@ def _component(name: str, config: object, chip: _Chip) -> Component:
             return _pe_array(name, config, chip)
         case VectorUnitConfig():
             return _vector_unit(name, config, chip)
-    raise TypeError(f"no component for {config!r}")
-
-
-def _auto(value: float | str, estimate: float) -> float:
-    return estimate if isinstance(value, str) else value
 
 
 def _bandwidth(value: float | str, instances: int) -> int | None:
@@ -141,9 +145,10 @@ def _bandwidth(value: float | str, instances: int) -> int | None:
     return None if isinstance(value, str) else round(value) * instances
 
 
-def _dram(name: str, config: DramConfig) -> Dram:
-    typical = 8 * technology.DRAM_PJ_PER_BIT[config.type] if config.type else 0.0
-    energy = _auto(config.energy, typical)
+def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
+    energy = config.energy
+    if isinstance(energy, str):
+        energy = technology.dram_pj_per_byte(str(config.type)).at(chip.corner)
     return Dram(
         name=name,
         size_bytes=config.size,
@@ -153,14 +158,19 @@ def _dram(name: str, config: DramConfig) -> Dram:
         shared_port=True,
         read_pj_per_byte=energy,
         write_pj_per_byte=energy,
-        latency_ps=round(config.latency),
+        latency_ps=config.latency,
         area_mm2=config.area,
         leakage_w=config.leakage,
     )
 
 
 def _sram(name: str, config: SramConfig, chip: _Chip) -> Sram:
-    node, size, word = chip.node_nm, config.size, 8 * config.word
+    node, size, word_bits = chip.node_nm, config.size, 8 * config.word
+    latency = config.latency
+    if isinstance(latency, str):
+        latency = technology.sram_access_ps(node, size)
+    read = technology.sram_read_pj_per_byte(node, size, word_bits)
+    write = technology.sram_write_pj_per_byte(node, size, word_bits)
     return Sram(
         name=name,
         size_bytes=size,
@@ -168,26 +178,20 @@ def _sram(name: str, config: SramConfig, chip: _Chip) -> Sram:
         read_bytes_per_s=_bandwidth(config.read_bandwidth, 1),
         write_bytes_per_s=_bandwidth(config.write_bandwidth, 1),
         shared_port=config.shared_port,
-        read_pj_per_byte=_auto(
-            config.read_energy, technology.sram_read_pj_per_byte(node, size, word)
-        ),
-        write_pj_per_byte=_auto(
-            config.write_energy, technology.sram_write_pj_per_byte(node, size, word)
-        ),
-        latency_ps=round(config.latency),
+        read_pj_per_byte=chip.auto(config.read_energy, read),
+        write_pj_per_byte=chip.auto(config.write_energy, write),
+        latency_ps=latency,
         double_buffered=config.double_buffered,
-        area_mm2=_auto(config.area, technology.sram_area_mm2(node, size)),
-        leakage_w=_auto(config.leakage, technology.sram_leakage_w(node, size)),
+        area_mm2=chip.auto(config.area, technology.sram_area_mm2(node, size)),
+        leakage_w=chip.auto(config.leakage, technology.sram_leakage_w(node, size)),
     )
 
 
 def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
     replicated = REPLICATION[config.per]
-    count = 1
-    for axis in replicated:
-        count *= chip.axes[axis]
+    count = math.prod(chip.axes[axis] for axis in replicated)
     energy = technology.register_pj_per_byte(chip.node_nm, config.size)
-    area = _auto(config.area, technology.register_area_mm2(chip.node_nm, config.size))
+    area = chip.auto(config.area, technology.register_area_mm2(chip.node_nm, config.size))
     return Registers(
         name=name,
         count=count,
@@ -196,42 +200,48 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
         read_bytes_per_s=_bandwidth(config.read_bandwidth, count),
         write_bytes_per_s=_bandwidth(config.write_bandwidth, count),
         shared_port=False,
-        read_pj_per_byte=_auto(config.read_energy, energy),
-        write_pj_per_byte=_auto(config.write_energy, energy),
-        latency_ps=round(config.latency),
+        read_pj_per_byte=chip.auto(config.read_energy, energy),
+        write_pj_per_byte=chip.auto(config.write_energy, energy),
+        latency_ps=config.latency,
         replicated_over=replicated,
         serves=chip.array,
         double_buffered=config.double_buffered,
         area_mm2=area,
-        leakage_w=_auto(config.leakage, technology.logic_leakage_w(area)),
+        leakage_w=chip.auto(config.leakage, technology.logic_leakage_w(area)),
     )
 
 
 def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:
     dtypes = tuple(config.dtypes)
-    rows, cols = DATAFLOWS[config.dataflow]
+    row_classes, column_classes = DATAFLOWS[config.dataflow]
     skew = config.rows + config.cols - 2 if config.interconnect == "systolic" else 0
     elements = config.rows * config.cols
-    area = elements * _auto(config.area, technology.mac_area_mm2(chip.node_nm, dtypes))
+    area = chip.auto(config.area, technology.mac_area_mm2(chip.node_nm, dtypes))
+    leakage = chip.auto(config.leakage, technology.logic_leakage_w(area))
     intrinsic = Intrinsic(
         name=f"{config.dataflow}_{config.rows}x{config.cols}",
         operations=("mac",),
         axes=(
-            Axis(name="rows", size=config.rows, dim_classes=rows),
-            Axis(name="cols", size=config.cols, dim_classes=cols),
+            Axis(name="rows", size=config.rows, dim_classes=row_classes),
+            Axis(name="cols", size=config.cols, dim_classes=column_classes),
         ),
         dtypes=dtypes,
         interval_ps=chip.period_ps,
         latency_ps=(skew + config.mac_pipeline) * chip.period_ps,
-        energy_pj=_auto(config.mac_energy, technology.mac_pj(chip.node_nm, dtypes)),
+        energy_pj=chip.auto(config.mac_energy, technology.mac_pj(chip.node_nm, dtypes)),
     )
-    leakage = elements * _auto(config.leakage, technology.logic_leakage_w(area / elements))
-    return PeArray(name=name, intrinsics=(intrinsic,), area_mm2=area, leakage_w=leakage)
+    return PeArray(
+        name=name,
+        intrinsics=(intrinsic,),
+        area_mm2=elements * area,
+        leakage_w=elements * leakage,
+    )
 
 
 def _vector_unit(name: str, config: VectorUnitConfig, chip: _Chip) -> VectorUnit:
     dtypes = tuple(config.dtypes)
-    area = config.lanes * _auto(config.area, technology.mac_area_mm2(chip.node_nm, dtypes))
+    area = chip.auto(config.area, technology.vector_lane_area_mm2(chip.node_nm, dtypes))
+    leakage = chip.auto(config.leakage, technology.logic_leakage_w(area))
     intrinsic = Intrinsic(
         name=f"vector_{config.lanes}",
         operations=tuple(config.operations),
@@ -239,7 +249,11 @@ def _vector_unit(name: str, config: VectorUnitConfig, chip: _Chip) -> VectorUnit
         dtypes=dtypes,
         interval_ps=chip.period_ps,
         latency_ps=config.pipeline * chip.period_ps,
-        energy_pj=_auto(config.op_energy, technology.mac_pj(chip.node_nm, dtypes)),
+        energy_pj=chip.auto(config.op_energy, technology.vector_op_pj(chip.node_nm, dtypes)),
     )
-    leakage = config.lanes * _auto(config.leakage, technology.logic_leakage_w(area / config.lanes))
-    return VectorUnit(name=name, intrinsics=(intrinsic,), area_mm2=area, leakage_w=leakage)
+    return VectorUnit(
+        name=name,
+        intrinsics=(intrinsic,),
+        area_mm2=config.lanes * area,
+        leakage_w=config.lanes * leakage,
+    )

@@ -17,7 +17,8 @@ from arch.spec import ROLES
 Role = Literal["input", "weight", "output"]
 Dtype = Literal["int4", "int8", "int16", "int32", "fp8", "bf16", "fp16", "fp32"]
 VectorOperation = Literal["add", "mul", "max", "mean", "copy", "activation", "softmax", "norm"]
-DramType = Literal["lpddr4", "ddr3", "ddr4", "gddr6", "hbm2", "hbm3"]
+DramType = Literal["lpddr4", "ddr3", "ddr4", "gddr5", "gddr6", "hbm2", "hbm3"]
+Corner = Literal["low", "nominal", "high"]
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -111,6 +112,17 @@ Latency = Annotated[
     int,  # up to 100 us: a flash page
     Quantity(parse=quantity.time, show=units.format_time_ps, low=1, high=100e6, zero=True),
 ]
+AccessTime = Annotated[
+    int | Literal["auto"],  # up to a microsecond: far beyond the largest macro
+    Quantity(
+        parse=quantity.time,
+        show=units.format_time_ps,
+        low=1,
+        high=1e6,
+        zero=True,
+        words=("auto",),
+    ),
+]
 Area = Annotated[
     float | Literal["auto"],  # up to one reticle field, 26 mm x 33 mm
     Quantity(
@@ -186,7 +198,7 @@ class SramConfig(StrictModel):
     word: WordSize = 8
     read_energy: SramEnergy = "auto"
     write_energy: SramEnergy = "auto"
-    latency: Latency = 0
+    latency: AccessTime = "auto"
     double_buffered: bool = True
     area: Area = "auto"
     leakage: Leakage = "auto"
@@ -252,7 +264,11 @@ ComponentConfig = Annotated[
 
 
 class SpatialConfig(StrictModel):
-    """An architecture of family ``spatial``; components from the outermost memory inwards."""
+    """An architecture of family ``spatial``; components from the outermost memory inwards.
+
+    ``corner`` says which end of the range of sources ``auto`` values are taken from;
+    ``streamed`` lists operands that no memory on the chip keeps.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     family: Literal["spatial"]
@@ -260,6 +276,7 @@ class SpatialConfig(StrictModel):
     sources: list[str] = Field(default=[])
     clock: Clock
     technology: Node
+    corner: Corner = "nominal"
     streamed: Annotated[list[Role], AfterValidator(_distinct)] = Field(default=[])
     components: dict[str, ComponentConfig]
 
@@ -351,7 +368,7 @@ def _off_chip(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterat
             message = f"must keep every operand; missing {', '.join(missing)}"
             yield Finding(("components", name, "keeps"), message)
         if dram.get("energy") == "auto" and dram.get("type") is None:
-            message = "'auto' needs 'type'; allowed " + ", ".join(technology.DRAM_PJ_PER_BIT)
+            message = "'auto' needs 'type'; allowed " + ", ".join(technology.DRAM_TYPES)
             yield Finding(("components", name, "energy"), message)
 
 
