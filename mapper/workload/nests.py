@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.workload.operators import AffineIndex
@@ -45,6 +45,12 @@ class Window:
         outputs, kernels = SPATIAL_DIMS[len(self.kernel)]
         terms = ((outputs[axis], self.stride[axis]), (kernels[axis], self.dilation[axis]))
         return AffineIndex(terms, -self.padding[axis])
+
+
+def per_axis(value: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """One number per spatial axis; a single one stands for all."""
+    values = (value,) if isinstance(value, int) else tuple(value)
+    return values * rank if len(values) == 1 else values
 
 
 def at(*dims: str) -> Index:

@@ -25,6 +25,7 @@ class Parameter:
     default_text: str | None = None
     low: int = 1
     high: int = 2**31 - 1
+    multiple_of: int = 1
     choices: tuple[str, ...] = ()
 
     @property
@@ -33,7 +34,10 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        return ", ".join(self.choices) if self.choices else f"an integer {self.low} to {self.high}"
+        if self.choices:
+            return ", ".join(self.choices)
+        step = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
+        return f"an integer {self.low} to {self.high}{step}"
 
     def parse(self, text: str) -> Value:
         """The value of ``text``; ``ValueError`` saying what is allowed."""
@@ -44,9 +48,10 @@ class Parameter:
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()):
             raise ValueError(f"{text!r} is not an integer; allowed {self.allowed}")
-        if not self.low <= int(text) <= self.high:
-            raise ValueError(f"{text} is out of range; allowed {self.allowed}")
-        return int(text)
+        value = int(text)
+        if not self.low <= value <= self.high or value % self.multiple_of:
+            raise ValueError(f"{text} is not allowed; allowed {self.allowed}")
+        return value
 
 
 def dtype_parameter(default: str, help: str = "format of activations and weights") -> Parameter:

@@ -63,8 +63,9 @@ def import_built(
     import torch
 
     with torch.device("meta"):
+        # Tensors that the network makes while it runs must be on the same device.
         module, inputs = build()
-    return import_module(module, inputs, name=name, dtype=dtype)
+        return import_module(module, inputs, name=name, dtype=dtype)
 
 
 def _export(
@@ -144,20 +145,24 @@ class _Lowering:
 
     def _call(self, node: Node) -> Value:
         if node.target is operator.getitem:
-            source, position = node.args
-            values: Any = self._values[source]  # type: ignore[index]
-            return values[position] if isinstance(values, tuple) else values  # type: ignore[index,no-any-return]
+            return self._item(*node.args)
         operation = _aten_name(node)
         sources = [self._values[source] for source in node.all_input_nodes]
         if operation not in VIEWS and all(_is_constant(value) for value in sources):
             return self._constant(node)
         before = len(self._draft.operators)
-        value = self._lowering_of(operation, node)(self._bind(node))
+        value = self._lowering_of(operation, node)(self._bind(operation, node))
         if len(self._draft.operators) > before:
             self._producers[node] = self._draft.operators[-1]
         return value
 
-    def _bind(self, node: Node) -> Call:
+    def _item(self, source: Any, position: Any) -> Value:
+        """One result of an operator with several; of a lowering with one, that one."""
+        values = self._values[source]
+        value: Value = values[position] if isinstance(values, tuple) else values
+        return value
+
+    def _bind(self, operation: str, node: Node) -> Call:
         nodes: dict[str, Any] = {}
         for position, argument in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
             given = node.args[position] if position < len(node.args) else None
@@ -166,6 +171,7 @@ class _Lowering:
                 given if position < len(node.args) else node.kwargs.get(argument.name, default)
             )
         return Call(
+            operation=operation,
             node=node,
             nodes=nodes,
             arguments={name: self._resolve(value) for name, value in nodes.items()},

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def call_name(node: Node) -> str:
-    """``layer1.0.conv1`` for a torch module's only call, ``layer1.0.add`` inside a user's module."""
+    """``layer1.0.conv1`` for a call of a torch module, ``layer1.0.add`` inside a user's module."""
     stack = node.meta.get("nn_module_stack") or {}
     path, kind = next(reversed(stack.values()), ("", ""))
     path = re.sub(r"^L\['self'\]\.?|@\d+$", "", path)

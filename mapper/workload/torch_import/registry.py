@@ -20,9 +20,11 @@ Value = View | tuple[Any, ...]
 class Call:
     """One node of the traced graph, its arguments by their name in the aten schema.
 
-    ``nodes`` has the same arguments as they stand in the graph.
+    ``operation`` is the aten operator without overload (``aten.add``); ``nodes`` has the same
+    arguments as they stand in the graph.
     """
 
+    operation: str
     node: Node
     arguments: Mapping[str, Any]
     nodes: Mapping[str, Any]

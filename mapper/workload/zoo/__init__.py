@@ -43,15 +43,26 @@ class ZooEntry:
 
 _BATCH = Parameter(name="batch", help="inputs processed together", default=1, high=65536)
 _CLASSES = Parameter(name="classes", help="outputs of the classifier", default=1000, high=10**6)
+_DTYPE = dtype_parameter("int8")
 
 
-def _image(low: int) -> Parameter:
+def _image(low: int, multiple_of: int = 1) -> Parameter:
     return Parameter(
-        name="image", help="height and width of the image", default=224, low=low, high=8192
+        name="image",
+        help="height and width of the image",
+        default=224,
+        low=low,
+        high=8192,
+        multiple_of=multiple_of,
     )
 
 
-_CNN = (_BATCH, _image(32), _CLASSES, dtype_parameter("int8"))
+def _seq(high: int) -> Parameter:
+    return Parameter(name="seq", help="tokens of each input", default=512, high=high)
+
+
+#: Positions that Llama 3 was trained for; its 3.1 update reaches 131072.
+_LLAMA_POSITIONS = 131072
 
 _ENTRIES = (
     ZooEntry(
@@ -59,14 +70,61 @@ _ENTRIES = (
         description="image classifier, 18 layers, 11.7 M parameters",
         family="resnet",
         function="resnet18",
-        parameters=_CNN,
+        parameters=(_BATCH, _image(32), _CLASSES, _DTYPE),
     ),
     ZooEntry(
         name="resnet50",
         description="image classifier, 50 layers, 25.6 M parameters",
         family="resnet",
         function="resnet50",
-        parameters=_CNN,
+        parameters=(_BATCH, _image(32), _CLASSES, _DTYPE),
+    ),
+    ZooEntry(
+        name="mobilenet_v2",
+        description="image classifier of depthwise convolutions, 3.5 M parameters",
+        family="mobilenet",
+        function="mobilenet_v2",
+        parameters=(_BATCH, _image(32), _CLASSES, _DTYPE),
+        aliases=("mobilenetv2",),
+    ),
+    ZooEntry(
+        name="vit_s",
+        description="vision transformer ViT-S/16, 22 M parameters",
+        family="vit",
+        function="vit_s",
+        parameters=(_BATCH, _image(16, multiple_of=16), _CLASSES, _DTYPE),
+        aliases=("vit-s",),
+    ),
+    ZooEntry(
+        name="gpt2",
+        description="language model, 12 layers, 124 M parameters, logits at every position",
+        family="gpt2",
+        function="gpt2",
+        parameters=(_BATCH, _seq(1024), _DTYPE),
+    ),
+    ZooEntry(
+        name="llama3-8b",
+        description="language model, 32 layers, 8.0 B parameters, prefill or one decoding step",
+        family="llama",
+        function="llama3_8b",
+        parameters=(
+            Parameter(
+                name="phase",
+                help="prefill: seq new tokens; decode: one token against ctx cached positions",
+                default="prefill",
+                choices=("prefill", "decode"),
+            ),
+            _BATCH,
+            _seq(_LLAMA_POSITIONS),
+            Parameter(
+                name="ctx",
+                help="positions in the caches while decoding, the new token's included",
+                default=2048,
+                high=_LLAMA_POSITIONS,
+            ),
+            _DTYPE,
+        ),
+        aliases=("llama3_8b",),
     ),
 )
 

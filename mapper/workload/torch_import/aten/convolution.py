@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from arch.errors import InputError, Problem
-from mapper.workload.nests import ConvolutionShape, Window, convolution
+from mapper.workload.nests import ConvolutionShape, Window, convolution, per_axis
 from mapper.workload.torch_import.draft import Kernel
 from mapper.workload.torch_import.folding import note_bias
 from mapper.workload.torch_import.registry import Call, Value, lowers
@@ -38,10 +38,10 @@ def lower_convolution(call: Call) -> Value:
 
 def _window(call: Call, weight: View) -> Window:
     kernel = weight.shape[2:]
-    dilation = _per_axis(call["dilation"], len(kernel))
+    dilation = per_axis(call["dilation"], len(kernel))
     return Window(
         kernel=kernel,
-        stride=_per_axis(call["stride"], len(kernel)),
+        stride=per_axis(call["stride"], len(kernel)),
         padding=_padding(call["padding"], kernel, dilation),
         dilation=dilation,
     )
@@ -53,9 +53,4 @@ def _padding(given: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> 
         return (0,) * len(kernel)
     if given == "same":
         return tuple(d * (k - 1) // 2 for d, k in zip(dilation, kernel, strict=True))
-    return _per_axis(given, len(kernel))
-
-
-def _per_axis(value: Any, rank: int) -> tuple[int, ...]:
-    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return values * rank if len(values) == 1 else values
+    return per_axis(given, len(kernel))

@@ -1,44 +1,122 @@
-"""Pooling and reductions over axes."""
+"""Pooling and reductions: many elements to one, without weights."""
 
 from __future__ import annotations
 
-from mapper.workload.nests import SPATIAL_DIMS, Nest, Window, at
-from mapper.workload.torch_import.draft import Kernel
+from collections.abc import Sequence
+from typing import Any
+
+from arch.errors import InputError, Problem
+from mapper.workload.nests import SPATIAL_DIMS, Nest, Window, at, per_axis
+from mapper.workload.torch_import.draft import Kernel, point_dims
 from mapper.workload.torch_import.registry import Call, Value, lowers
+from mapper.workload.torch_import.storage import View
+
+# A sum is a mean without the final scaling; extremes and their positions are comparisons.
+_REDUCTIONS = {
+    "aten.mean": "mean",
+    "aten.sum": "add",
+    "aten.amax": "max",
+    "aten.amin": "max",
+    "aten.argmax": "max",
+    "aten.argmin": "max",
+}
 
 
-@lowers("aten.max_pool2d")
+@lowers("aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d", "aten.max_pool2d_with_indices")
 def lower_max_pool(call: Call) -> Value:
+    return _pool(call, "max_pool", "max", call["dilation"])
+
+
+@lowers("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
+def lower_average_pool(call: Call) -> Value:
+    return _pool(call, "avg_pool", "mean", 1)
+
+
+@lowers("aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
+def lower_adaptive_average_pool(call: Call) -> Value:
+    return _adaptive_pool(call, "avg_pool", "mean")
+
+
+@lowers("aten.adaptive_max_pool1d", "aten.adaptive_max_pool2d")
+def lower_adaptive_max_pool(call: Call) -> Value:
+    return _adaptive_pool(call, "max_pool", "max")
+
+
+@lowers(*_REDUCTIONS)
+def lower_reduction(call: Call) -> Value:
+    return _reduce(call, _REDUCTIONS[call.operation])
+
+
+@lowers("aten.max", "aten.min")
+def lower_extreme(call: Call) -> Value:
+    """torch's ``max``: of two tensors, or over one axis with the positions, or over all."""
+    if call.arguments.get("other") is not None:
+        return call.emit_pointwise("max", "max", 1, call["self"], call["other"])
+    return _reduce(call, "max")
+
+
+def _reduce(call: Call, operation: str) -> View:
+    data: View = call["self"]
+    rank = len(data.axes)
+    reduced = {dim % rank for dim in _listed(call.arguments.get("dim"), rank)}
+    dims = point_dims(rank)
+    kept = [axis for axis in range(rank) if axis not in reduced]
+    nest = Nest(
+        extents=dict(zip(dims, data.shape, strict=True)),
+        inputs=(at(*dims),),
+        output=at(*(dims[axis] for axis in kept)),
+    )
+    kernel = Kernel(kind=call.operation.removeprefix("aten."), operation=operation, nest=nest)
+    shape = [data.shape[axis] for axis in kept]
+    result = call.draft.emit(call.name, kernel, [data], shape, call.dtype)
+    return call.draft.reshape(result, call.shape)
+
+
+def _listed(dim: int | Sequence[int] | None, rank: int) -> Sequence[int]:
+    if isinstance(dim, int):
+        return (dim,)
+    return dim or range(rank)
+
+
+def _pool(call: Call, kind: str, operation: str, dilation: Any) -> View:
+    rank = _spatial_rank(call)
+    kernel = per_axis(call["kernel_size"], rank)
     window = Window(
-        kernel=tuple(call["kernel_size"]) * (2 // len(call["kernel_size"])),
-        stride=tuple(call["stride"]) * (2 // len(call["stride"])),
-        padding=tuple(call["padding"]) * (2 // len(call["padding"])),
-        dilation=tuple(call["dilation"]) * (2 // len(call["dilation"])),
+        kernel=kernel,
+        stride=per_axis(call["stride"] or kernel, rank),
+        padding=per_axis(call["padding"], rank),
+        dilation=per_axis(dilation, rank),
     )
-    outputs, kernels = SPATIAL_DIMS[2]
-    n, c, *size = call.shape
-    extents = {"N": n, "C": c, **dict(zip(outputs, size)), **dict(zip(kernels, window.kernel))}
-    nest = Nest(
-        extents=extents,
-        inputs=((*at("N", "C"), window.index(0), window.index(1)),),
-        output=at("N", "C", *outputs),
-    )
-    return call.emit(Kernel(kind="max_pool2d", operation="max", nest=nest), call["self"])
+    return _emit_windows(call, kind, operation, window)
 
 
-@lowers("aten.adaptive_avg_pool2d")
-def lower_pool(call: Call) -> Value:
-    n, c, h, w = call["self"].shape
-    nest = Nest(
-        extents={"N": n, "C": c, "R": h, "S": w},
-        inputs=(at("N", "C", "R", "S"),),
-        output=(*at("N", "C"),),
-    )
-    view = call.draft.emit(
-        call.name,
-        Kernel(kind="avg_pool2d", operation="mean", nest=nest),
-        [call["self"]],
-        (n, c),
-        call.dtype,
-    )
-    return call.draft.reshape(view, call.shape)
+def _adaptive_pool(call: Call, kind: str, operation: str) -> View:
+    rank = _spatial_rank(call)
+    sizes, outputs = call["self"].shape[-rank:], call.shape[-rank:]
+    if any(size % output for size, output in zip(sizes, outputs, strict=True)):
+        message = (
+            f"{call.name}: adaptive pooling from {sizes} to {outputs} uses windows of different "
+            "sizes, which cannot be imported; allowed: an output that divides the input"
+        )
+        raise InputError(Problem(message, where="workload"))
+    kernel = tuple(size // output for size, output in zip(sizes, outputs, strict=True))
+    window = Window(kernel=kernel, stride=kernel, padding=(0,) * rank, dilation=(1,) * rank)
+    return _emit_windows(call, kind, operation, window)
+
+
+def _emit_windows(call: Call, kind: str, operation: str, window: Window) -> View:
+    rank = len(window.kernel)
+    outputs, kernels = SPATIAL_DIMS[rank]
+    leading = ("N", "C")[2 - (len(call.shape) - rank) :]
+    extents = {
+        **dict(zip((*leading, *outputs), call.shape, strict=True)),
+        **dict(zip(kernels, window.kernel, strict=True)),
+    }
+    windows = tuple(window.index(axis) for axis in range(rank))
+    nest = Nest(extents=extents, inputs=((*at(*leading), *windows),), output=at(*leading, *outputs))
+    return call.emit(Kernel(kind=f"{kind}{rank}d", operation=operation, nest=nest), call["self"])
+
+
+def _spatial_rank(call: Call) -> int:
+    """1, 2 or 3, from the name of the torch operator."""
+    return int(call.operation.removesuffix("_with_indices")[-2])

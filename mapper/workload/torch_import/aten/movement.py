@@ -1,0 +1,177 @@
+"""Operators that move data: concatenation, padding, repetition, lookups, cache updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from arch.errors import InputError, Problem
+from mapper.workload.nests import Nest, at
+from mapper.workload.operators import AffineIndex
+from mapper.workload.torch_import.aten.contraction import row_dims
+from mapper.workload.torch_import.draft import Kernel, point_dims, pointwise
+from mapper.workload.torch_import.registry import Call, Value, lowers
+from mapper.workload.torch_import.storage import (
+    View,
+    broadcast,
+    fresh,
+    insert,
+    join_leading,
+    narrow,
+)
+
+
+@lowers("aten.cat", "aten.concat", "aten.concatenate")
+def lower_cat(call: Call) -> Value:
+    parts = [part for part in call["tensors"] if all(part.shape)]
+    return _concatenate(call, parts, call["dim"] % len(call.shape))
+
+
+@lowers("aten.stack")
+def lower_stack(call: Call) -> Value:
+    dim = call["dim"] % len(call.shape)
+    return _concatenate(call, [insert(part, dim) for part in call["tensors"]], dim)
+
+
+@lowers("aten.roll")
+def lower_roll(call: Call) -> Value:
+    """Around one axis: the tail, then the head."""
+    data = call["self"]
+    if len(call["dims"]) != 1:
+        message = f"{call.name}: roll over {len(call['dims'])} axes; allowed: one axis a call"
+        raise InputError(Problem(message, where="workload"))
+    dim = call["dims"][0] % len(data.axes)
+    size = data.shape[dim]
+    split = -call["shifts"][0] % size
+    parts = [narrow(data, dim, split, size - split), narrow(data, dim, 0, split)]
+    return _concatenate(call, [part for part in parts if all(part.shape)], dim)
+
+
+@lowers("aten.constant_pad_nd", "aten.pad")
+def lower_pad(call: Call) -> Value:
+    """A copy that reads beyond the edge. torch lists the amounts from the last axis backwards."""
+    amounts = call["pad"]
+    if call.arguments.get("mode", "constant") != "constant" or min(amounts) < 0:
+        message = f"{call.name}: only padding with a constant, by positive amounts, can be imported"
+        raise InputError(Problem(message, where="workload"))
+    rank = len(call.shape)
+    before = [0] * rank
+    for at_pair in range(len(amounts) // 2):
+        before[rank - 1 - at_pair] = amounts[2 * at_pair]
+    dims = point_dims(rank)
+    nest = Nest(
+        extents=dict(zip(dims, call.shape, strict=True)),
+        inputs=(tuple(AffineIndex(((d, 1),), -b) for d, b in zip(dims, before, strict=True)),),
+        output=at(*dims),
+    )
+    return call.emit(Kernel(kind="pad", operation="copy", nest=nest), call["self"])
+
+
+@lowers("aten.repeat")
+def lower_repeat(call: Call) -> Value:
+    """Repeating is expanding a new axis before each old one, then joining the two."""
+    view: View = call["self"]
+    for _ in range(len(call["repeats"]) - len(view.axes)):
+        view = insert(view, 0)
+    shape = [size for pair in zip(call["repeats"], view.shape, strict=True) for size in pair]
+    for axis in range(len(call["repeats"])):
+        view = insert(view, 2 * axis)
+    return call.draft.reshape(broadcast(view, shape), call.shape)
+
+
+@lowers("aten.repeat_interleave")
+def lower_repeat_interleave(call: Call) -> Value:
+    dim = call["dim"] % len(call.shape)
+    return call.draft.reshape(insert(call["self"], dim + 1, call["repeats"]), call.shape)
+
+
+@lowers("aten.upsample_nearest1d", "aten.upsample_nearest2d", "aten.upsample_nearest3d")
+def lower_nearest_upsampling(call: Call) -> Value:
+    """By whole factors: each element is repeated along each axis."""
+    view: View = call["input"] if "input" in call.arguments else call["self"]
+    for axis in reversed(range(2, len(call.shape))):
+        factor, rest = divmod(call.shape[axis], view.shape[axis])
+        if rest:
+            message = f"{call.name}: upsampling by a factor that is not whole cannot be imported"
+            raise InputError(Problem(message, where="workload"))
+        view = insert(view, axis + 1, factor)
+    return call.draft.reshape(view, call.shape)
+
+
+@lowers("aten.slice_scatter")
+def lower_cache_update(call: Call) -> Value:
+    """A part of an input overwritten in place, as caches are: only the new part moves."""
+    cache: View = call["self"]
+    if cache.storage.kind != "input" or cache.storage.constant:
+        message = f"{call.name}: only a tensor that is an input of the network can be updated"
+        raise InputError(Problem(message, where="workload"))
+    dim = call["dim"] % len(cache.axes)
+    size = cache.shape[dim]
+    start = (call["start"] or 0) % size
+    part = narrow(cache, dim, start, call["src"].shape[dim], call["step"])
+    name = call.draft.unique(call.name)
+    call.draft.folded.append(f"{name}: {cache.storage.name} is updated in place")
+    call.draft.emit_into(
+        name, pointwise("cache_update", "copy", part.shape, 1), [call["src"]], part
+    )
+    return cache
+
+
+@lowers("aten.embedding")
+def lower_embedding(call: Call) -> Value:
+    return _lookup(call, call["weight"], call["indices"])
+
+
+@lowers("aten.index_select")
+def lower_index_select(call: Call) -> Value:
+    _require_first_axis(call, call["dim"] % len(call["self"].axes) == 0)
+    return _lookup(call, call["self"], call["index"])
+
+
+@lowers("aten.index")
+def lower_index(call: Call) -> Value:
+    indices = call["indices"]
+    _require_first_axis(call, len(indices) == 1 and indices[0] is not None)
+    return _lookup(call, call["self"], indices[0])
+
+
+def _require_first_axis(call: Call, holds: bool) -> None:
+    if not holds:
+        message = f"{call.name}: only rows (the first axis) can be looked up by a tensor of indices"
+        raise InputError(Problem(message, where="workload"))
+
+
+def _lookup(call: Call, table: View, indices: View) -> View:
+    """Rows of a table. Which ones depends on the data; counted as all different.
+
+    So row ``i`` of the result stands for row ``i`` of the table, as long as there are that many:
+    the traffic is that of ``min(indices, rows)`` rows.
+    """
+    joined = join_leading(indices, 0)
+    rows = row_dims(len(joined.axes))
+    columns = point_dims(len(table.axes))[1:]
+    steps = [1] * len(rows)
+    for level in reversed(range(len(rows) - 1)):
+        steps[level] = steps[level + 1] * joined.shape[level + 1]
+    row = AffineIndex(tuple(zip(rows, steps, strict=True)))
+    shape = (*joined.shape, *table.shape[1:])
+    nest = Nest(
+        extents=dict(zip((*rows, *columns), shape, strict=True)),
+        inputs=(at(*rows), (row, *at(*columns))),
+        output=at(*rows, *columns),
+    )
+    kernel = Kernel(kind="lookup", operation="copy", nest=nest)
+    result = call.draft.emit(call.name, kernel, [joined, table], shape, call.dtype)
+    return call.draft.reshape(result, call.shape)
+
+
+def _concatenate(call: Call, parts: Sequence[View], dim: int) -> View:
+    """One copy per part, each into its place of the result."""
+    name = call.draft.unique(call.name)
+    result = fresh(call.draft.store(f"{name}.out", call.shape, call.dtype, "activation"))
+    start = 0
+    for number, part in enumerate(parts):
+        place = narrow(result, dim, start, part.shape[dim])
+        kernel = pointwise("copy", "copy", part.shape, 1)
+        call.draft.emit_into(call.draft.unique(f"{name}.part{number}"), kernel, [part], place)
+        start += part.shape[dim]
+    return result
