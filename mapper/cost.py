@@ -134,7 +134,8 @@ class CostModel(Protocol):
     is a bug.
     """
 
-    fidelity: str
+    @property
+    def fidelity(self) -> str: ...
 
     def evaluate(
         self, workload: Workload, architecture: Architecture, mappings: Mappings

@@ -142,7 +142,8 @@ class _Lowering:
                 load = TileOp(f"load {name}", refill)
             store = TileOp(f"store {name}", drain)
         return Hold(
-            buffer=name,
+            operand=tile.operand,
+            memory=tile.memory.name,
             slots=tile.slots,
             size_bits=tile.size_bits * tile.memory.count,
             load=load,

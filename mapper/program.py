@@ -60,15 +60,16 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hold:
-    """A tile lives in a shared memory while ``body`` runs.
+    """A tile of one operand lives in a shared memory while ``body`` runs.
 
     ``load`` fills it before the body needs it (absent: nothing to read, as for an output
-    accumulated from zero), ``store`` empties it afterwards (absent for inputs). ``buffer``
-    names the stage; ``slots`` is how many tiles it has room for (2: the next tile may be
-    loaded while this one is in use).
+    accumulated from zero), ``store`` empties it afterwards (absent for inputs). ``slots`` is
+    how many tiles there is room for (2: the next tile may be loaded while this one is in use).
+    A hold inside another of the same operand is filled from it and emptied into it.
     """
 
-    buffer: str
+    operand: int
+    memory: str
     slots: int
     size_bits: int
     load: TileOp | None

@@ -1,0 +1,65 @@
+"""Prices of the components of family ``spatial``."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from arch.families.spatial import Dram, PeArray, Registers, Sram, VectorUnit
+from arch.spec import PS_PER_S, Compute, Intrinsic, Memory
+from mapper.cost import Price
+from sim.prices import prices
+
+
+@prices(Dram)
+def dram(component: Dram) -> Price:
+    return _memory(component)
+
+
+@prices(Sram)
+def sram(component: Sram) -> Price:
+    return _memory(component)
+
+
+@prices(Registers)
+def registers(component: Registers) -> Price:
+    return _memory(component)
+
+
+@prices(PeArray)
+def pe_array(component: PeArray) -> Price:
+    return _compute(component)
+
+
+@prices(VectorUnit)
+def vector_unit(component: VectorUnit) -> Price:
+    return _compute(component)
+
+
+def _memory(memory: Memory) -> Price:
+    return Price(
+        read_ps_per_bit=_ps_per_bit(memory.read_bytes_per_s),
+        write_ps_per_bit=_ps_per_bit(memory.write_bytes_per_s),
+        shared_port=memory.shared_port,
+        latency_ps=memory.latency_ps,
+        read_pj_per_bit=memory.read_pj_per_byte / 8,
+        write_pj_per_bit=memory.write_pj_per_byte / 8,
+    )
+
+
+def _ps_per_bit(bytes_per_s: int | None) -> Fraction:
+    return Fraction(0) if bytes_per_s is None else Fraction(PS_PER_S, 8 * bytes_per_s)
+
+
+def _compute(unit: Compute) -> Price:
+    intrinsic = _only(unit)
+    return Price(
+        step_ps=intrinsic.interval_ps,
+        latency_ps=intrinsic.latency_ps,
+        operation_pj=intrinsic.energy_pj,
+    )
+
+
+def _only(unit: Compute) -> Intrinsic:
+    """A price is one number per step, so the units of this family have one instruction each."""
+    (intrinsic,) = unit.intrinsics
+    return intrinsic

@@ -1,0 +1,49 @@
+"""The event engine: runs a schedule on SimPy and says how long it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import simpy
+
+from mapper.program import Program
+from sim.ports import Prices
+from sim.process import IssueListener, World, stuck
+from sim.schedule import Schedule, build_schedule
+from sim.scripts import write_scripts
+from sim.steady import SkipListener, SteadyState
+
+
+class DeadlockError(RuntimeError):
+    """Processes wait for each other for ever: the program is wrong (never the hardware)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Who is told what happens, for traces and tests."""
+
+    issue: IssueListener
+    skip: SkipListener
+
+
+def simulate(program: Program, prices: Prices) -> int:
+    """Picoseconds until all is done."""
+    return simulate_schedule(build_schedule(program, prices))
+
+
+def simulate_schedule(
+    schedule: Schedule, *, skip_ahead: bool = True, listeners: Listeners | None = None
+) -> int:
+    """As ``simulate``. ``skip_ahead`` changes nothing but the time that the simulation takes."""
+    env = simpy.Environment()
+    world = World(env)
+    steady = SteadyState(world, listeners.skip if listeners else None) if skip_ahead else None
+    cast = write_scripts(schedule, world, steady, listeners.issue if listeners else None)
+    if steady is not None:
+        steady.watch(cast)
+    for process in cast.processes:
+        env.process(process.life())
+    env.run()
+    if not all(process.finished for process in cast.processes):
+        raise DeadlockError(stuck(iter(cast.processes)))
+    return max(max(p.time_ps, p.finish_ps) for p in cast.processes)

@@ -1,0 +1,61 @@
+"""An operator with its program, and what makes two operators equal."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from arch.spec import Architecture
+from mapper.cost import Mappings
+from mapper.hierarchy import Execution, execution
+from mapper.lower import lower_execution
+from mapper.mapping import Mapping
+from mapper.program import Program, Work
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """One operator on its compute unit. ``work`` is the program's total, per component."""
+
+    execution: Execution
+    program: Program
+    work: dict[str, Work]
+
+
+def lower_operator(
+    workload: Workload, operator: Operator, mapping: Mapping, architecture: Architecture
+) -> Lowered:
+    run = execution(workload, operator, architecture)
+    program = lower_execution(run, mapping)
+    return Lowered(execution=run, program=program, work=program.total_work())
+
+
+def operators_with_mappings(
+    workload: Workload, mappings: Mappings
+) -> Iterator[tuple[Operator, Mapping, Hashable]]:
+    """Operators in order, each with its mapping and a signature; equal ones cost the same."""
+    missing = [o.name for o in workload.operators if o.name not in mappings]
+    if missing:
+        raise ValueError(f"{workload.name}: no mapping for {', '.join(missing)}")
+    for operator in workload.operators:
+        mapping = mappings[operator.name]
+        yield operator, mapping, _signature(workload, operator, mapping)
+
+
+def _signature(workload: Workload, operator: Operator, mapping: Mapping) -> Hashable:
+    """All that the cost of an operator depends on: everything but names."""
+    tensors = [workload.tensor(access.tensor) for access in operator.accesses]
+    return (
+        operator.operation,
+        operator.ops_per_point,
+        operator.accumulator_dtype,
+        tuple(operator.extents.items()),
+        tuple(access.index for access in operator.accesses),
+        tuple((tensor.shape, tensor.dtype) for tensor in tensors),
+        mapping.compute,
+        mapping.intrinsic,
+        mapping.nest,
+        mapping.spatial,
+    )

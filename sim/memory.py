@@ -1,0 +1,61 @@
+"""What the outermost memory must hold while a workload runs."""
+
+from __future__ import annotations
+
+from arch.datatypes import BITS
+from arch.spec import Architecture
+from mapper.cost import InfeasibleError
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Tensor
+
+
+def peak_live_bytes(workload: Workload) -> int:
+    """Weights, plus at the worst moment the activations that are still needed.
+
+    An input is there from the beginning, a result from the operator that first writes to it; a
+    tensor is needed until the last operator that touches it, an output to the end.
+    """
+    changes = [0] * (len(workload.operators) + 1)
+    for tensor, (first, last) in _lifetimes(workload).items():
+        changes[first] += size_bytes(tensor)
+        changes[last + 1] -= size_bytes(tensor)
+    peak = live = 0
+    for change in changes:
+        live += change
+        peak = max(peak, live)
+    return peak + sum(size_bytes(t) for t in workload.tensors if t.kind == "weight")
+
+
+def size_bytes(tensor: Tensor) -> int:
+    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+
+
+def check_outermost(workload: Workload, architecture: Architecture) -> int:
+    """The peak of the outermost memory; ``InfeasibleError`` if it is too small."""
+    memory = architecture.memories[0]
+    needed, allowed = peak_live_bytes(workload), memory.size_bytes * memory.count
+    if needed > allowed:
+        raise InfeasibleError(
+            limit=f"capacity of {memory.name} in bytes",
+            needed=needed,
+            allowed=allowed,
+            detail=f"weights and live activations of {workload.name}",
+        )
+    return needed
+
+
+def _lifetimes(workload: Workload) -> dict[Tensor, tuple[int, int]]:
+    """First and last operator (by position) that need each tensor that is not a weight."""
+    end = len(workload.operators) - 1
+    touched: dict[str, list[int]] = {tensor.name: [] for tensor in workload.tensors}
+    for position, operator in enumerate(workload.operators):
+        for access in operator.accesses:
+            touched[access.tensor].append(position)
+    return {
+        tensor: (
+            0 if tensor.kind == "input" else touched[tensor.name][0],
+            end if tensor.kind == "output" else touched[tensor.name][-1],
+        )
+        for tensor in workload.tensors
+        if tensor.kind != "weight" and touched[tensor.name]
+    }

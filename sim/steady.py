@@ -1,0 +1,157 @@
+"""Skip-ahead: a loop that has settled into a steady state is not simulated to its end.
+
+Between two iterations of a loop of the compute process, the state of everything that the loop
+can touch is compared with earlier iterations of the same run of the loop. The state is all
+that the future depends on: where each process is (relative to the compute process, for those
+inside the same run of the loop) and, relative to now, its clock, the tokens under way and
+when each port is free; times that have passed are equal to now, since nothing can happen
+earlier. When the state repeats after P iterations and T picoseconds, so will everything that
+followed it, and m whole periods are skipped: counters move by m*P, times by m*T. It is exact
+because m is limited so that
+
+- no process that takes part comes to the end of the loop, which it would notice, and
+- no process that does not take part (it waits elsewhere in the program, and has not moved
+  during the period) is due to wake up.
+
+What does not take part keeps its times, for example a long transfer that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sim.process import Process, World
+from sim.schedule import Loop
+from sim.scripts import Cast, LoopUse, LoopWatcher
+
+#: Loops of fewer iterations are simulated: nothing would be left to skip.
+FEWEST_ITERATIONS = 4
+
+#: Iterations looked at in a row before pausing, so that loops that never settle cost little.
+PATIENCE = 64
+#: After that, this many in a row out of every ``PATIENCE``.
+SAMPLE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """``iterations`` of ``loop`` that took ``span_ps`` were not simulated.
+
+    ``last_ps`` has the time of the last event before them on each port (by port name) and in
+    each process (by process name) that takes part.
+    """
+
+    loop: Loop
+    iterations: int
+    span_ps: int
+    last_ps: dict[str, int]
+
+
+SkipListener = Callable[[Skip], None]
+
+State = tuple[object, ...]
+
+
+class SteadyState(LoopWatcher):
+    """Watches the loops of one simulation."""
+
+    def __init__(self, world: World, listener: SkipListener | None) -> None:
+        self.world = world
+        self.listener = listener
+        self.watches: dict[int, _LoopWatch] = {}
+
+    def watcher_of(self, loop: Loop) -> Callable[[Process], None] | None:
+        if loop.count < FEWEST_ITERATIONS:
+            return None
+        self.watches[loop.number] = _LoopWatch(self.world, self.listener)
+        return self.watches[loop.number].between_iterations
+
+    def watch(self, cast: Cast) -> None:
+        """To be called once all scripts are written."""
+        for number, watch in self.watches.items():
+            watch.use = cast.loops[number]
+            taking_part = {member.process for member in watch.use.members}
+            watch.others = tuple(p for p in cast.processes if p not in taking_part)
+
+
+@dataclass(slots=True, eq=False)
+class _LoopWatch:
+    world: World
+    listener: SkipListener | None
+    use: LoopUse = field(init=False)
+    others: tuple[Process, ...] = ()
+    #: state -> (iteration, time) in the current run of the loop
+    seen: dict[State, tuple[int, int]] = field(default_factory=dict)
+
+    def between_iterations(self, compute: Process) -> None:
+        iteration = compute.counters[self.use.level]
+        if iteration == 1:
+            self.seen.clear()
+        if iteration > PATIENCE and iteration % PATIENCE >= SAMPLE:
+            return
+        now = self.world.now_ps()
+        inside, state = self._state(compute, now)
+        earlier = self.seen.get(state)
+        self.seen[state] = (iteration, now)
+        if earlier is not None:
+            period, span = iteration - earlier[0], now - earlier[1]
+            times = self._periods(inside, period, span, now)
+            if times > 0:
+                self._skip(inside, times * period, times * span)
+                self.seen.clear()
+                self.seen[state] = (iteration + times * period, now + times * span)
+
+    def _state(self, compute: Process, now: int) -> tuple[list[Process], State]:
+        """The processes in the same run of the loop as ``compute``, and the state."""
+        level = self.use.level
+        outer, iteration = compute.counters[:level], compute.counters[level]
+        inside: list[Process] = []
+        state: list[object] = []
+        for member in self.use.members:
+            p = member.process
+            if member.first <= p.position <= member.last and p.counters[:level] == outer:
+                inside.append(p)
+                state.append((p.position, p.counters[level] - iteration, *p.counters[level + 1 :]))
+                state.append(max(p.time_ps - now, 0))
+                state.append(max(p.finish_ps - now, 0))
+            else:
+                state.append((p.position, *p.counters))
+        state.extend((p.position, *p.counters) for p in self.others)
+        for channel in self.use.channels:
+            state.append(tuple([max(token - now, 0) for token in channel.tokens_ps]))
+        state.extend(max(port.free_ps - now, 0) for port in self.use.ports)
+        return inside, tuple(state)
+
+    def _periods(self, inside: list[Process], period: int, span: int, now: int) -> int:
+        level, last = self.use.level, self.use.loop.count - 1
+        times = min((last - p.counters[level]) // period for p in inside)
+        for p in self._outside(inside):
+            if p.wake_ps is not None and span > 0:
+                times = min(times, (p.wake_ps - now - 1) // span)
+        return times
+
+    def _outside(self, inside: list[Process]) -> list[Process]:
+        candidates = [member.process for member in self.use.members]
+        return [p for p in (*candidates, *self.others) if p not in inside]
+
+    def _skip(self, inside: list[Process], iterations: int, span: int) -> None:
+        if self.listener is not None:
+            last = {port.name: port.free_ps for port in self.use.ports}
+            last |= {p.name: p.time_ps for p in inside}
+            skip = Skip(loop=self.use.loop, iterations=iterations, span_ps=span, last_ps=last)
+            self.listener(skip)
+        for p in inside:
+            p.counters[self.use.level] += iterations
+            p.time_ps += span
+            p.finish_ps += span
+            if p.wake_ps is not None:
+                p.wake_ps += span
+        for channel in self.use.channels:
+            for position in range(len(channel.tokens_ps)):
+                channel.tokens_ps[position] += span
+        for port in self.use.ports:
+            port.free_ps += span
+        self.world.skipped_ps += span
+        for p in self._outside(inside):
+            p.reschedule()

@@ -1,0 +1,103 @@
+"""Random well-formed programs and prices, for differential and property tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mapper.cost import Price
+from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
+
+#: Memories from the outermost inwards; every operand starts in the first.
+MEMORIES = ("dram", "l2", "l1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How large the random programs are."""
+
+    loops: int = 4
+    count: int = 6
+    ragged: float = 0.5
+
+
+def random_prices(rng: np.random.Generator) -> dict[str, Price]:
+    """Times per bit are fractions; about half of the memories have one shared port."""
+    prices = {
+        name: Price(
+            read_ps_per_bit=Fraction(int(rng.integers(0, 12)), int(rng.integers(1, 4))),
+            write_ps_per_bit=Fraction(int(rng.integers(0, 12)), int(rng.integers(1, 4))),
+            shared_port=bool(rng.integers(2)),
+            latency_ps=int(rng.choice([0, 3, 40])),
+            read_pj_per_bit=float(rng.integers(1, 9)),
+            write_pj_per_bit=float(rng.integers(1, 9)),
+        )
+        for name in MEMORIES
+    }
+    prices["unit"] = Price(
+        step_ps=int(rng.integers(0, 9)), latency_ps=int(rng.choice([0, 5, 60])), operation_pj=0.5
+    )
+    return prices
+
+
+def random_program(rng: np.random.Generator, shape: Shape) -> Program:
+    """Three operands, staged in random memories, under loops of random order and trip count."""
+    items: list[tuple[str, int, str, int]] = []
+    for operand in range(3):
+        kept = [m for m in MEMORIES[1:] if rng.random() < 0.6]
+        items += [("stage", operand, memory, int(rng.integers(1, 3))) for memory in kept]
+    order = rng.permutation(len(items))
+    stages = _inwards([items[i] for i in order])
+    nest = list(stages)
+    for number in range(int(rng.integers(1, shape.loops + 1))):
+        place = int(rng.integers(0, len(nest) + 1))
+        nest.insert(place, ("loop", number, "", int(rng.integers(2, shape.count + 1))))
+    return Program(operator="random", body=_lower(rng, tuple(nest), shape, {}))
+
+
+def _inwards(stages: list[tuple[str, int, str, int]]) -> list[tuple[str, int, str, int]]:
+    """The same stages with those of one operand in the order of the memories."""
+    queues = {
+        operand: sorted((s for s in stages if s[1] == operand), key=lambda s: MEMORIES.index(s[2]))
+        for operand in range(3)
+    }
+    return [queues[stage[1]].pop(0) for stage in stages]
+
+
+def _lower(
+    rng: np.random.Generator,
+    nest: tuple[tuple[str, int, str, int], ...],
+    shape: Shape,
+    at: dict[int, str],
+) -> tuple[Node, ...]:
+    if not nest:
+        steps = int(rng.integers(0, 30))
+        works = [("unit", Work(steps=steps, operations=steps))]
+        works += [(at.get(operand, "dram"), Work(read_bits=_bits(rng))) for operand in range(2)]
+        works += [(at.get(2, "dram"), Work(read_bits=_bits(rng), write_bits=_bits(rng)))]
+        return (Compute(TileOp("compute", tuple(works))),)
+    (kind, number, memory, amount), rest = nest[0], nest[1:]
+    if kind == "loop":
+        body = _lower(rng, rest, shape, at)
+        nodes: tuple[Node, ...] = (Repeat(amount, f"d{number}", 0, 1, body),)
+        if rng.random() < shape.ragged:
+            nodes += (Repeat(1, f"d{number}", amount, 1, _lower(rng, rest, shape, at)),)
+        return nodes
+    parent, name = at.get(number, "dram"), f"t{number}@{memory}"
+    load = _transfer(rng, f"load {name}", parent, memory)
+    store = _transfer(rng, f"store {name}", memory, parent) if number == 2 else None
+    if number == 2 and rng.random() < 0.5:
+        load = None
+    body = _lower(rng, rest, shape, {**at, number: memory})
+    return (Hold(number, memory, amount, 64, load, store, body),)
+
+
+def _transfer(rng: np.random.Generator, name: str, source: str, target: str) -> TileOp:
+    bits = _bits(rng)
+    return TileOp(name, ((source, Work(read_bits=bits)), (target, Work(write_bits=bits))))
+
+
+def _bits(rng: np.random.Generator) -> int:
+    return int(rng.choice([0, 1, 7, 8, 30, 200]))
