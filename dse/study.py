@@ -22,11 +22,14 @@ class Study:
     """
 
     config: SearchConfig
-    space: Space
     start: Trial
     trials: tuple[Trial, ...]
     run_dir: Path
     stopped: str
+
+    @property
+    def space(self) -> Space:
+        return self.config.space
 
     @property
     def feasible(self) -> tuple[Trial, ...]:
@@ -36,7 +39,7 @@ class Study:
     @property
     def objective_keys(self) -> tuple[str, ...]:
         """Keys of ``Trial.objectives`` that the search minimises, in the configured order."""
-        return tuple(o.key for o in self.config.objectives)
+        return self.config.objective_keys
 
     @property
     def cost_model_calls(self) -> int:

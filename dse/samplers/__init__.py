@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
+from arch.schema import StrictModel
 from dse.samplers.base import Sampler
 from dse.samplers.bayes import BayesOptions, BayesSampler
 from dse.samplers.nsga2 import Nsga2Options, Nsga2Sampler
@@ -21,7 +20,7 @@ from dse.space import Space
 class SamplerKind:
     """How a sampler is configured and built."""
 
-    options: type[BaseModel]
+    options: type[StrictModel]
     build: Callable[[Space, int, Any], Sampler]
 
 

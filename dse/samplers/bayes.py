@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.believer import Believer
 from dse.samplers.design import halton
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
 _EFFORT = {"_n_qmc_samples_ehvi": 32, "_n_preliminary_samples": 512}
 
 
-class BayesOptions(BaseModel):
+class BayesOptions(StrictModel):
     """``startup``: how many points cover the space evenly before the first model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     startup: int = Field(default=10, ge=2)
 

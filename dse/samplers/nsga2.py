@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.optuna_backend import ask_optuna, quiet
 from dse.space import Space
 
 
-class Nsga2Options(BaseModel):
+class Nsga2Options(StrictModel):
     """``population``: individuals a generation; ``crossover``: chance that two parents mix."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     population: int = Field(default=20, ge=2)
     crossover: float = Field(default=0.9, ge=0, le=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.space import Space
 
@@ -15,10 +15,8 @@ from dse.space import Space
 DRAWS = 100
 
 
-class RandomOptions(BaseModel):
+class RandomOptions(StrictModel):
     """Takes no options."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class RandomSampler:

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.design import halton
 from dse.samplers.threads import one_thread
@@ -25,10 +26,8 @@ from dse.space import Parameter, Point, Space
 SUM_WEIGHT = 0.05
 
 
-class SkoptOptions(BaseModel):
+class SkoptOptions(StrictModel):
     """``model``: a Gaussian process (GP), extra trees (ET) or a random forest (RF)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     startup: int = Field(default=10, ge=2)
     model: Literal["GP", "ET", "RF"] = "GP"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.design import halton
 from dse.samplers.optuna_backend import ask_optuna, quiet
 from dse.space import Space
 
 
-class TpeOptions(BaseModel):
+class TpeOptions(StrictModel):
     """``startup``: evenly spread points first; ``candidates``: draws that compete for one place."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     startup: int = Field(default=10, ge=1)
     candidates: int = Field(default=24, ge=1)
