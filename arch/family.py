@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -47,9 +46,7 @@ class Family(ABC):
         unknown = [_unknown_path(path, allowed) for path in overrides if path not in allowed]
         if unknown:
             raise InputError(unknown)
-        changed = copy.deepcopy(dict(data))
-        for path, value in overrides.items():
-            _set(changed, path, _plain(value))
+        changed = _applied(data, overrides)
         try:
             return self.build(changed)
         except InputError as error:
@@ -64,10 +61,17 @@ def _unknown_path(path: str, allowed: tuple[str, ...]) -> Problem:
     return Problem(f"{message}; {hint}" if hint else message, where=path)
 
 
-def _set(data: dict[str, Any], path: str, value: Any) -> None:
-    component, dot, key = path.partition(".")
-    target = data["components"][component] if dot else data
-    target[key if dot else component] = value
+def _applied(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A document with values replaced; the given one stays as it is."""
+    changed = dict(data)
+    components = changed["components"] = dict(data["components"])
+    for path, value in overrides.items():
+        name, dot, key = path.partition(".")
+        if dot:
+            components[name] = {**components[name], key: _plain(value)}
+        else:
+            changed[name] = _plain(value)
+    return changed
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from arch import catalog
-from arch.errors import InputError, unknown
+from arch.errors import InputError, Problem, unknown
 from arch.registry import family_named, family_names
 from arch.spec import Architecture
 from arch.strict_yaml import Document, parse_value, read
@@ -26,8 +26,14 @@ def load_architecture(
     ``InputError`` has every problem of the file or, if that is sound, of the overrides.
     """
     document = read(catalog.find("arch", name_or_path))
-    architecture: Architecture = family_named(_family(document)).load(document)
-    _check_name(document, architecture)
+    family = family_named(_family(document))
+    misnamed = _misnamed(document)
+    try:
+        architecture: Architecture = family.load(document)
+    except InputError as error:
+        raise InputError([*misnamed, *error.problems]) from error
+    if misnamed:
+        raise InputError(misnamed)
     return architecture.with_overrides(overrides) if overrides else architecture
 
 
@@ -45,11 +51,13 @@ def _family(document: Document) -> str:
     return str(data["family"])
 
 
-def _check_name(document: Document, architecture: Architecture) -> None:
+def _misnamed(document: Document) -> list[Problem]:
     """Reports name designs by ``name``: a copied file must not pass as its original."""
-    if document.file is not None and document.file.stem != architecture.name:
-        message = f"'{architecture.name}' is not the name of the file, '{document.file.stem}'"
-        raise InputError(document.problem(("name",), message))
+    name = document.data.get("name")
+    if document.file is None or not isinstance(name, str) or name == document.file.stem:
+        return []
+    message = f"'{name}' is not the name of the file, '{document.file.stem}'"
+    return [document.problem(("name",), message)]
 
 
 class _Dumper(yaml.SafeDumper):

@@ -55,8 +55,8 @@ class Quantity:
     def _out_of_range(self, value: object, number: float) -> str:
         zero = "0 or " if self.zero else ""
         allowed = f"allowed {zero}{self.show(self.low)} to {self.show(self.high)}"
-        if number < 0:
-            return f"{value!r} is negative; {allowed}"
+        if number <= 0:
+            return f"{value!r} is {'negative' if number else 'zero'}; {allowed}"
         return f"{value!r} is out of range; {allowed}; is the unit right?"
 
     def __get_pydantic_core_schema__(

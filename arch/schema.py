@@ -7,8 +7,9 @@ one sentence per problem, with the allowed keys or values and a suggestion.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -82,39 +83,93 @@ def _has(data: Any, part: str | int) -> bool:
     return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
-def _message(entry: Any, location: KeyPath, model: type[Any]) -> str:
-    kind, value, context = entry["type"], entry["input"], entry.get("ctx", {})
-    if kind in _MESSAGES:
-        return _MESSAGES[kind]
-    if kind == "extra_forbidden":
-        return _unknown_key(str(location[-1]), allowed_keys(model, location[:-1]))
-    if kind == "literal_error":
-        return _not_one_of(value, allowed_values(context["expected"]))
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _tag(kind, context)
-    if kind == "value_error":
-        return str(context["error"])
-    return f"{_sentence(entry['msg'])}, got {_shown(value)}"
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One of pydantic's errors, with what its sentence needs."""
+
+    kind: str
+    value: Any
+    context: Mapping[str, Any]
+    text: str
+    location: KeyPath
+    model: Any
 
 
-_MESSAGES = {"missing": "this required key is missing"}
+def _message(error: Any, location: KeyPath, model: type[Any]) -> str:
+    entry = _Entry(
+        kind=error["type"],
+        value=error["input"],
+        context=error.get("ctx", {}),
+        text=error["msg"],
+        location=location,
+        model=model,
+    )
+    return _SENTENCES.get(entry.kind, _other)(entry)
 
 
-def _unknown_key(key: str, keys: tuple[str, ...]) -> str:
-    return unknown("key", key, keys)
+def _missing(entry: _Entry) -> str:
+    return "this required key is missing"
 
 
-def _not_one_of(value: Any, choices: tuple[str, ...]) -> str:
-    parts = [f"{_shown(value)} is not allowed", "allowed " + ", ".join(choices)]
-    hint = suggest(value, choices) if isinstance(value, str) else ""
+def _unknown_key(entry: _Entry) -> str:
+    return unknown("key", str(entry.location[-1]), allowed_keys(entry.model, entry.location[:-1]))
+
+
+def _not_one_of(entry: _Entry) -> str:
+    choices = allowed_values(entry.context["expected"])
+    parts = [f"{_shown(entry.value)} is not allowed", "allowed " + ", ".join(choices)]
+    hint = suggest(entry.value, choices) if isinstance(entry.value, str) else ""
     return "; ".join([*parts, hint] if hint else parts)
 
 
-def _tag(kind: str, context: Mapping[str, Any]) -> str:
-    key = str(context["discriminator"]).strip("'")
-    if kind == "union_tag_not_found":
-        return f"the required key '{key}' is missing"
-    return unknown(key, str(context["tag"]), allowed_values(context["expected_tags"]))
+def _no_tag(entry: _Entry) -> str:
+    return f"the required key {entry.context['discriminator']} is missing"
+
+
+def _unknown_tag(entry: _Entry) -> str:
+    key = str(entry.context["discriminator"]).strip("'")
+    choices = allowed_values(entry.context["expected_tags"])
+    return unknown(key, str(entry.context["tag"]), choices)
+
+
+def _own(entry: _Entry) -> str:
+    return str(entry.context["error"])
+
+
+def _too_small(entry: _Entry) -> str:
+    return f"{_shown(entry.value)} is out of range; allowed at least {entry.context['ge']}"
+
+
+def _too_large(entry: _Entry) -> str:
+    return f"{_shown(entry.value)} is out of range; allowed at most {entry.context['le']}"
+
+
+def _other(entry: _Entry) -> str:
+    message = entry.text.replace("Input should be", "expected")
+    for formal, plain in _PLAIN_WORDS.items():
+        message = message.replace(formal, plain)
+    return f"{message}, got {_shown(entry.value)}"
+
+
+_PLAIN_WORDS = {
+    "a valid integer": "a whole number",
+    "a valid string": "text",
+    "a valid list": "a list",
+    "a valid boolean": "true or false",
+    "a valid number": "a number",
+    "a valid dictionary or object to extract fields from": "a mapping of keys to values",
+    "a valid dictionary": "a mapping of keys to values",
+}
+_SENTENCES: Mapping[str, Callable[[_Entry], str]] = {
+    "missing": _missing,
+    "extra_forbidden": _unknown_key,
+    "literal_error": _not_one_of,
+    "union_tag_not_found": _no_tag,
+    "union_tag_invalid": _unknown_tag,
+    "value_error": _own,
+    "greater_than_equal": _too_small,
+    "less_than_equal": _too_large,
+}
 
 
 def allowed_values(text: str) -> tuple[str, ...]:
@@ -122,18 +177,12 @@ def allowed_values(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("'") for part in text.replace(" or ", ", ").split(", "))
 
 
-def _sentence(message: str) -> str:
-    message = message.replace("Input should be", "expected").replace(
-        "valid integer", "whole number"
-    )
-    return message.replace("a valid string", "text").replace("a valid list", "a list")
-
-
 def _shown(value: Any) -> str:
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+@cache
 def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
     """The keys that the model at a pydantic location takes."""
     for part in location:

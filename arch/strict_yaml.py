@@ -116,7 +116,6 @@ def _text(path: Path) -> str:
 
 
 def _compose(path: Path, text: str) -> yaml.Node | None:
-    _check_depth(path, text)
     try:
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -127,13 +126,6 @@ def _compose(path: Path, text: str) -> yaml.Node | None:
         line = text.count("\n", 0, error.position) + 1
         message = f"contains the control character {error.character!r}"
         raise InputError(Problem(message, file=path, line=line)) from error
-
-
-def _check_depth(path: Path, text: str) -> None:
-    """Refuse nesting that would exhaust the stack of the parser."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.count("[") + line.count("{") > MAX_DEPTH * 4:
-            raise InputError(Problem("is nested too deeply", file=path, line=number))
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, line: int | None) -> str:
@@ -156,14 +148,14 @@ class _Reader:
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in self._seen:
-            self._report(node, path, "anchors and aliases are not supported; write the value out")
+            self._report(path, "anchors and aliases are not supported; write the value out")
             return None
         self._seen.add(id(node))
         if len(path) > MAX_DEPTH:
-            self._report(node, path[:3], f"is nested more than {MAX_DEPTH} deep")
+            self._report(path[:3], f"is nested more than {MAX_DEPTH} deep")
             return None
         if node.tag not in _DEFAULT_TAGS:
-            self._report(node, path, f"tags such as '{node.tag}' are not supported")
+            self._report(path, f"tags such as '{node.tag}' are not supported")
         match node:
             case yaml.MappingNode():
                 return self._mapping(node, path)
@@ -176,24 +168,27 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
             key = _scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                text = getattr(key_node, "value", "")
-                self._report(key_node, path, f"the key {text!r} is not a name")
+                self._report(path, f"{_shown(key_node)} cannot be a key; keys are names", line)
                 continue
             inner = (*path, key)
             if key in result:
-                message = f"is a duplicate key; first on line {self.lines[inner]}"
-                self._report(key_node, inner, message)
+                self._report(inner, f"is a duplicate key; first on line {self.lines[inner]}", line)
                 continue
-            self.lines[inner] = key_node.start_mark.line + 1
+            self.lines[inner] = line
             result[key] = self.value(value_node, inner)
         return result
 
-    def _report(self, node: yaml.Node, path: KeyPath, message: str) -> None:
+    def _report(self, path: KeyPath, message: str, line: int | None = None) -> None:
         where = ".".join(str(part) for part in path)
-        line = node.start_mark.line + 1
+        line = self.lines[path] if line is None else line
         self.problems.append(Problem(message, where=where, file=self.file, line=line))
+
+
+def _shown(key: yaml.Node) -> str:
+    return repr(key.value) if isinstance(key, yaml.ScalarNode) else "a list or mapping"
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 
 from arch import technology_data as data
@@ -66,13 +67,14 @@ def _check_node(node_nm: int) -> None:
         raise ValueError(f"no data for {node_nm} nm; allowed {MIN_NODE_NM} to {MAX_NODE_NM} nm")
 
 
-def _sram(
-    node_nm: int, size_bytes: int, column: Callable[[data.SramPoint], float], scaling: float
-) -> float:
+@lru_cache(maxsize=4096)
+def _sram(node_nm: int, size_bytes: int, column: str, scaling: float) -> float:
     """A column of the SRAM table at a node and size; below 22 nm scaled by ``node ** scaling``."""
     _check_node(node_nm)
     at_nodes = {
-        node: interpolate([(point.size_bytes, column(point)) for point in points], size_bytes)
+        node: interpolate(
+            [(point.size_bytes, getattr(point, column)) for point in points], size_bytes
+        )
         for node, points in data.SRAM.items()
     }
     if node_nm >= data.CACTI_MIN_NM:
@@ -94,30 +96,30 @@ def _flavours(pj: float, node_nm: int) -> Estimate:
 
 
 def sram_read_pj_per_byte(node_nm: int, size_bytes: int, word_bits: int) -> Estimate:
-    per_byte = _sram(node_nm, size_bytes, attrgetter("read_pj"), 0.5) / 8
+    per_byte = _sram(node_nm, size_bytes, "read_pj", 0.5) / 8
     return _flavours(per_byte * _width(data.READ_BY_WIDTH, word_bits), node_nm)
 
 
 def sram_write_pj_per_byte(node_nm: int, size_bytes: int, word_bits: int) -> Estimate:
-    per_byte = _sram(node_nm, size_bytes, attrgetter("write_pj"), 0.5) / 8
+    per_byte = _sram(node_nm, size_bytes, "write_pj", 0.5) / 8
     return _flavours(per_byte * _width(data.WRITE_BY_WIDTH, word_bits), node_nm)
 
 
 def sram_area_mm2(node_nm: int, size_bytes: int) -> Estimate:
     """Width and banks are left out: in CACTI they change the area by less than 15 %."""
-    return _exact(_sram(node_nm, size_bytes, attrgetter("area_mm2"), 1.0))
+    return _exact(_sram(node_nm, size_bytes, "area_mm2", 1.0))
 
 
 def sram_leakage_w(node_nm: int, size_bytes: int) -> Estimate:
     """Low-standby-power cells; the high end is high-performance cells."""
     covered = max(node_nm, data.CACTI_MIN_NM)
     fins = data.FIN_LEAKAGE if node_nm < data.CACTI_MIN_NM else 1.0
-    watts = _sram(node_nm, size_bytes, attrgetter("leakage_w"), 0.5) * fins
+    watts = _sram(node_nm, size_bytes, "leakage_w", 0.5) * fins
     return _of_sources(watts, (watts * _by_node(data.SRAM_HP_LEAKAGE, covered),))
 
 
 def sram_access_ps(node_nm: int, size_bytes: int) -> int:
-    return round(_sram(node_nm, size_bytes, attrgetter("access_ps"), 1.0))
+    return round(_sram(node_nm, size_bytes, "access_ps", 1.0))
 
 
 def register_pj_per_byte(node_nm: int, size_bytes: int) -> Estimate:

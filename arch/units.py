@@ -13,7 +13,9 @@ from fractions import Fraction
 
 from arch.errors import InputError, Problem, suggest
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(.*?)\s*")
+#: A number (short enough for a float) and the rest.
+_MAX_LENGTH = 60
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*((?:[^\s\d].*?)?)\s*")
 
 _SI = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 _SMALL = {"f": -15, "p": -12, "n": -9, "u": -6, "m": -3, "": 0, "k": 3}
@@ -62,9 +64,9 @@ def _split(text: object, what: str, example: str) -> tuple[Fraction, str]:
     """The number and the unit of a quantity's text."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise _fail(f"expected {what} such as '{example}', got {text!r}")
-    match = _NUMBER.fullmatch(str(text))
-    if match is None:
-        raise _fail(f"expected {what} such as '{example}', got {text!r}")
+    match = _NUMBER.fullmatch(str(text)[: _MAX_LENGTH + 1])
+    if match is None or len(str(text)) > _MAX_LENGTH:
+        raise _fail(f"expected {what} such as '{example}', got {text!r:.80}")
     unit = match[2].replace("\u00b5", "u").replace("\u03bc", "u").replace("\u00b2", "2")
     return Fraction(match[1]), unit
 
@@ -145,6 +147,8 @@ def parse_length(text: object) -> int:
 
 def _engineering(value: float, steps: tuple[tuple[float, str], ...]) -> str:
     """Four significant digits in the largest unit that gives at least 1 (else the smallest)."""
+    if value == 0:
+        return f"0 {next(unit for scale, unit in steps if scale == 1)}"
     for scale, unit in steps:
         if abs(value) >= scale * 0.99995:
             return f"{_digits(value / scale)} {unit}"
@@ -205,8 +209,8 @@ def format_power_w(power_w: float) -> str:
 
 
 def format_area_mm2(area_mm2: float) -> str:
-    steps = _AREA_STEPS[:1] if abs(area_mm2) >= _SMALLEST_MM2 or area_mm2 == 0 else _AREA_STEPS
-    return _engineering(area_mm2, steps)
+    in_mm2 = abs(area_mm2) >= _SMALLEST_MM2
+    return _engineering(area_mm2, _AREA_STEPS[:1] if in_mm2 else _AREA_STEPS)
 
 
 def format_length_nm(length_nm: float) -> str:

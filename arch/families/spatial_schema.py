@@ -153,9 +153,15 @@ OffChipPower = Annotated[
     float,
     Quantity(parse=quantity.power, show=units.format_power_w, low=1e-6, high=100.0, zero=True),
 ]
+MIN_CLOCK_HZ, MAX_CLOCK_HZ = 5 * 10**6, 10**10  # slower and faster than any accelerator
 Clock = Annotated[
-    int,  # slower than any accelerator to faster than any
-    Quantity(parse=quantity.frequency, show=units.format_frequency, low=5e6, high=10e9),
+    int,
+    Quantity(
+        parse=quantity.frequency,
+        show=units.format_frequency,
+        low=MIN_CLOCK_HZ,
+        high=MAX_CLOCK_HZ,
+    ),
 ]
 Node = Annotated[
     int,
@@ -287,9 +293,10 @@ class SpatialConfig(StrictModel):
     @classmethod
     def context(cls, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            return {"clock_hz": units.parse_frequency(data.get("clock")) or None}
+            clock_hz = units.parse_frequency(data.get("clock"))
         except InputError:
             return {}
+        return {"clock_hz": clock_hz} if MIN_CLOCK_HZ <= clock_hz <= MAX_CLOCK_HZ else {}
 
     @classmethod
     def structure(cls, data: Mapping[str, Any]) -> Iterator[Finding]:
@@ -382,7 +389,7 @@ def _kept(
 ) -> Iterator[Finding]:
     """A role that no memory on the chip keeps is read from DRAM for each use: only on purpose."""
     on_chip = [n for n, kind in kinds.items() if kind in ("sram", "registers")]
-    kept = {role for name in on_chip for role in _roles(components[name])}
+    kept = [role for name in on_chip for role in _roles(components[name])]
     streamed = data.get("streamed", [])
     if not on_chip or not isinstance(streamed, list):
         return
