@@ -2,27 +2,112 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 
+from arch import catalog
 from arch.errors import InputError, Problem, unknown
+from arch.schema import StrictModel
+from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
-from mapper.workload.parameters import Value, parse_parameters, split_spec
+from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, single_workload
 from mapper.workload.torch_import.export import import_built
+from mapper.workload.user_module import find_user_network, user_workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """One line for a person: a name that ``load_workload`` takes, and how to use it."""
+
+    name: str
+    kind: str
+    usage: str
+    description: str
+
+
+class WorkloadFile(StrictModel):
+    """A workload under a name of its own: one of the others with its parameters fixed."""
+
+    name: str
+    description: str
+    workload: str
 
 
 def load_workload(spec: str) -> Workload:
     """The workload that ``spec`` names; ``InputError`` if there is none."""
+    return _loader(spec)()
+
+
+def check_workload(spec: str) -> None:
+    """``InputError`` if ``spec`` names nothing or has wrong parameters.
+
+    Quick: neither torch nor a user's code is run.
+    """
+    _loader(spec)
+
+
+def listings() -> tuple[Listing, ...]:
+    """Everything that can be named, for people: networks, shipped files, single operators."""
+    networks = (
+        Listing(
+            name=entry.name,
+            kind="network",
+            usage=usage(entry.name, entry.parameters),
+            description=entry.description,
+        )
+        for entry in map(zoo.describe, zoo.names())
+    )
+    files = (
+        Listing(name=name, kind="file", usage=name, description=_file(name).description)
+        for name in catalog.names("workload")
+    )
+    operators = (
+        Listing(
+            name=entry.name,
+            kind="operator",
+            usage=usage(entry.name, entry.parameters),
+            description=entry.description,
+        )
+        for entry in SINGLE_OPERATORS.values()
+    )
+    return (*networks, *files, *operators)
+
+
+def _loader(spec: str) -> Callable[[], Workload]:
+    """What loads the workload, once its name and parameters have been checked."""
+    network = find_user_network(spec)
+    if network is not None:
+        return partial(user_workload, network)
+    if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
+        return _loader_of_file(spec)
     name, given = split_spec(spec)
     if name in SINGLE_OPERATORS:
         entry = SINGLE_OPERATORS[name]
-        return single_workload(entry, parse_parameters(name, entry.parameters, given))
+        return partial(single_workload, entry, parse_parameters(name, entry.parameters, given))
     if zoo.is_network(name):
-        network = zoo.describe(name)
-        values = parse_parameters(network.name, network.parameters, given)
-        return _network(network.name, tuple(values.items()))
-    raise InputError(Problem(unknown("workload", name, [*zoo.names(), *SINGLE_OPERATORS])))
+        values = parse_parameters(name, zoo.describe(name).parameters, given)
+        return partial(_network, zoo.describe(name).name, tuple(values.items()))
+    names = [listing.name for listing in listings()]
+    raise InputError(Problem(f"{unknown('workload', name, names)}, or file.py:function"))
+
+
+def _loader_of_file(name_or_path: str) -> Callable[[], Workload]:
+    inner = _file(name_or_path).workload
+    if Path(inner).suffix in (".yaml", ".yml") or inner in catalog.names("workload"):
+        message = f"{inner} is itself a workload file; write out what it names"
+        raise InputError(
+            Problem(message, where="workload", file=catalog.find("workload", name_or_path))
+        )
+    return _loader(inner)
+
+
+def _file(name_or_path: str) -> WorkloadFile:
+    file: WorkloadFile = validate(read(catalog.find("workload", name_or_path)), WorkloadFile)
+    return file
 
 
 @lru_cache(maxsize=32)

@@ -60,10 +60,15 @@ def dtype_parameter(default: str, help: str = "format of activations and weights
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     """``"gemm:M=4,N=4"`` as the name and its raw parameters."""
-    name, colon, rest = spec.partition(":")
+    name, _, rest = spec.partition(":")
+    return name.strip(), split_pairs(spec, rest)
+
+
+def split_pairs(spec: str, text: str) -> dict[str, str]:
+    """``"M=4,N=4"`` as a dictionary; ``spec`` is what errors are about."""
     problems: list[Problem] = []
     pairs: dict[str, str] = {}
-    for item in rest.split(",") if colon else []:
+    for item in text.split(",") if text else []:
         key, equals, value = (part.strip() for part in item.partition("="))
         if not (key and equals and value):
             problems.append(Problem(f"{item!r} is not key=value", where=f"workload {spec!r}"))
@@ -72,7 +77,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
         pairs[key] = value
     if problems:
         raise InputError(problems)
-    return name.strip(), pairs
+    return pairs
 
 
 def parse_parameters(

@@ -148,7 +148,7 @@ def _operator(draft: DraftOperator) -> Operator:
     extents = dict(kernel.nest.extents)
     if kernel.operation != "mac":
         extents, addresses = _without_unit_loops(extents, addresses)
-    extents, addresses = _joined_loops(extents, addresses)
+    extents, addresses = _renumbered(*_joined_loops(extents, addresses))
     accesses = tuple(
         Access(view.storage.name, index) for view, index in zip(views, addresses, strict=True)
     )
@@ -196,3 +196,15 @@ def _joined_loops(extents: Extents, addresses: list[Index]) -> tuple[Extents, li
 def _walked_as_one(outer: str, inner: str, size: int, addresses: list[Index]) -> bool:
     steps = [dict(index.terms) for address in addresses for index in address]
     return all(step.get(outer, 0) == step.get(inner, 0) * size for step in steps)
+
+
+def _renumbered(extents: Extents, addresses: list[Index]) -> tuple[Extents, list[Index]]:
+    """Numbered loops numbered from zero again after some have gone, so that equal work is equal."""
+    numbered = [dim for dim in extents if dim[0] == "D" and dim[1:].isdigit()]
+    names = {dim: dim for dim in extents} | {dim: f"D{at}" for at, dim in enumerate(numbered)}
+    renamed = {names[dim]: extent for dim, extent in extents.items()}
+    return renamed, [tuple(_renamed(index, names) for index in a) for a in addresses]
+
+
+def _renamed(index: AffineIndex, names: Mapping[str, str]) -> AffineIndex:
+    return AffineIndex(tuple((names[dim], step) for dim, step in index.terms), index.offset)

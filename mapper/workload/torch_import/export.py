@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arch.errors import InputError, Problem, suggest
@@ -12,8 +13,8 @@ from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.draft import Draft, DraftOperator
 from mapper.workload.torch_import.naming import call_name, source_line
-from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Value
-from mapper.workload.torch_import.storage import View, fresh
+from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Lowering, Value
+from mapper.workload.torch_import.storage import Storage, View, fresh
 
 if TYPE_CHECKING:
     import torch
@@ -39,21 +40,12 @@ _DTYPES = {
 }
 
 
-def import_module(
-    module: torch.nn.Module,
-    inputs: Sequence[Any],
-    *,
-    name: str,
-    dtype: str | None = None,
-    keywords: Mapping[str, Any] | None = None,
-) -> Workload:
-    """The inference workload of ``module`` called with example ``inputs``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A traced module; ``canonical`` maps each parameter to the first name of the same one."""
 
-    Only shapes and types matter: module and inputs may live on the meta device. ``dtype``
-    replaces every floating-point format (the network taken as quantized).
-    """
-    program = _export(module, tuple(inputs), dict(keywords or {}))
-    return _Lowering(program, dtype, _canonical_names(module)).run(name)
+    program: ExportedProgram
+    canonical: Mapping[str, str]
 
 
 def import_built(
@@ -65,21 +57,35 @@ def import_built(
     with torch.device("meta"):
         # Tensors that the network makes while it runs must be on the same device.
         module, inputs = build()
-        return import_module(module, inputs, name=name, dtype=dtype)
+        return lower_traced(trace(module, inputs), name=name, dtype=dtype)
 
 
-def _export(
-    module: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
-) -> ExportedProgram:
+def trace(
+    module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any] | None = None
+) -> Traced:
+    """The inference graph of ``module`` called with example ``inputs``.
+
+    Only shapes and types matter: module and inputs may live on the meta device.
+    """
     import torch
 
     with warnings.catch_warnings(), torch.no_grad():
         # torch warns about its own internals while tracing; nothing there is for our user.
         warnings.simplefilter("ignore")
-        program = torch.export.export(module.eval(), inputs, keywords, strict=False)
+        program = torch.export.export(
+            module.eval(), tuple(inputs), dict(keywords or {}), strict=False
+        )
         if any(_changes_shared_value(node) for node in program.graph.nodes):
             program = program.run_decompositions({})
-    return program
+    return Traced(program=program, canonical=_canonical_names(module))
+
+
+def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
+    """The workload of a traced module.
+
+    ``dtype`` replaces every floating-point format (the network taken as quantized).
+    """
+    return _Lowering(traced.program, dtype, traced.canonical).run(name)
 
 
 def _changes_shared_value(node: Node) -> bool:
@@ -111,6 +117,7 @@ class _Lowering:
         self._draft = Draft()
         self._values: dict[Node, Any] = {}
         self._producers: dict[Node, DraftOperator] = {}
+        self._parameters: dict[str, Storage] = {}
 
     def run(self, name: str) -> Workload:
         for node in self._program.graph.nodes:
@@ -138,10 +145,10 @@ class _Lowering:
         return fresh(storage)
 
     def _parameter(self, name: str, value: torch.Tensor) -> View:
-        for storage in self._draft.storages:
-            if storage.name == name:
-                return fresh(storage)
-        return fresh(self._draft.store(name, value.shape, self._name_of(value.dtype), "weight"))
+        if name not in self._parameters:
+            dtype = self._name_of(value.dtype)
+            self._parameters[name] = self._draft.store(name, value.shape, dtype, "weight")
+        return fresh(self._parameters[name])
 
     def _call(self, node: Node) -> Value:
         if node.target is operator.getitem:
@@ -151,7 +158,7 @@ class _Lowering:
         if operation not in VIEWS and all(_is_constant(value) for value in sources):
             return self._constant(node)
         before = len(self._draft.operators)
-        value = self._lowering_of(operation, node)(self._bind(operation, node))
+        value: Value = self._lowering_of(operation, node)(self._bind(operation, node))
         if len(self._draft.operators) > before:
             self._producers[node] = self._draft.operators[-1]
         return value
@@ -186,7 +193,7 @@ class _Lowering:
             return [self._resolve(item) for item in value]
         return self._values.get(value, value) if hasattr(value, "op") else value
 
-    def _lowering_of(self, operation: str, node: Node) -> Any:
+    def _lowering_of(self, operation: str, node: Node) -> Lowering:
         if operation in LOWERINGS:
             return LOWERINGS[operation]
         hint = suggest(operation, LOWERINGS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention
 
 VOCABULARY = 50257
 POSITIONS = 1024
@@ -28,11 +28,11 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, seq, width = x.shape
-        heads = (
+        query, key, value = (
             part.view(batch, seq, HEADS, width // HEADS).transpose(1, 2)
             for part in self.qkv(x).split(width, dim=2)
         )
-        y = F.scaled_dot_product_attention(*heads, is_causal=True)
+        y = scaled_dot_product_attention(query, key, value, is_causal=True)
         out: Tensor = self.proj(y.transpose(1, 2).reshape(batch, seq, width))
         return out
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention, silu
 
 VOCABULARY = 128256
 WIDTH = 4096
@@ -64,7 +64,7 @@ class Attention(nn.Module):
         query, key = rotate(query, *tables), rotate(key, *tables)
         if cache is not None:
             key, value = (append(old, new) for old, new in zip(cache, (key, value), strict=True))
-        y = F.scaled_dot_product_attention(
+        y = scaled_dot_product_attention(
             query, key, value, is_causal=cache is None, enable_gqa=True
         )
         out: Tensor = self.o_proj(y.transpose(1, 2).reshape(batch, seq, HEADS * HEAD_SIZE))
@@ -87,7 +87,7 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(FEED_FORWARD, WIDTH, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        out: Tensor = self.down_proj(silu(self.gate_proj(x)) * self.up_proj(x))
         return out
 
 

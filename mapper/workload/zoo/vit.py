@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention
 
 WIDTH = 384
 HEADS = 6
@@ -29,7 +29,7 @@ class Attention(nn.Module):
         batch, tokens, width = x.shape
         heads = self.qkv(x).reshape(batch, tokens, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
         query, key, value = heads.unbind(0)
-        y = F.scaled_dot_product_attention(query, key, value)
+        y = scaled_dot_product_attention(query, key, value)
         out: Tensor = self.proj(y.transpose(1, 2).reshape(batch, tokens, width))
         return out
 
