@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import simpy
 
-from mapper.program import Program
-from sim.ports import Prices
 from sim.process import IssueListener, World, stuck
-from sim.schedule import Schedule, build_schedule
+from sim.schedule import Schedule
 from sim.scripts import write_scripts
 from sim.steady import SkipListener, SteadyState
 
@@ -26,15 +24,13 @@ class Listeners:
     skip: SkipListener
 
 
-def simulate(program: Program, prices: Prices) -> int:
-    """Picoseconds until all is done."""
-    return simulate_schedule(build_schedule(program, prices))
-
-
-def simulate_schedule(
+def simulate(
     schedule: Schedule, *, skip_ahead: bool = True, listeners: Listeners | None = None
 ) -> int:
-    """As ``simulate``. ``skip_ahead`` changes nothing but the time that the simulation takes."""
+    """Picoseconds until all is done.
+
+    ``skip_ahead`` changes nothing but the time that the simulation takes.
+    """
     env = simpy.Environment()
     world = World(env)
     steady = SteadyState(world, listeners.skip if listeners else None) if skip_ahead else None
@@ -45,5 +41,5 @@ def simulate_schedule(
         env.process(process.life())
     env.run()
     if not all(process.finished for process in cast.processes):
-        raise DeadlockError(stuck(iter(cast.processes)))
+        raise DeadlockError(stuck(cast.processes))
     return max(max(p.time_ps, p.finish_ps) for p in cast.processes)

@@ -140,9 +140,7 @@ def _operator_metrics(
     )
 
 
-def _bound_by(
-    components: Mapping[str, ComponentMetrics], compute: str, latency_ps: int
-) -> str:
+def _bound_by(components: Mapping[str, ComponentMetrics], compute: str, latency_ps: int) -> str:
     """The busiest component; of several, the compute unit: feeding it more would not help."""
     busiest = max(components, key=lambda name: (components[name].busy_ps, name == compute))
     if latency_ps > LATENCY_BOUND * components[busiest].busy_ps:

@@ -7,17 +7,18 @@ back. A token is a time: "a tile is there (or a slot is free, or results are com
 then on".
 
 A port is a first-in first-out server whose service times are known when they are requested, so
-its whole queue is one number, the time at which it is free. A process keeps its own clock and
-lets simulated time catch up only before it requests a port; therefore requests are made in the
-order of time, and nearly every operation costs one SimPy event. At equal times the process of
-lower rank goes first; ``rank`` is SimPy's event priority, so nothing depends on the order in
-which events were created.
+its whole queue is one number, the time at which it is free. Hence the only thing that has to
+happen in the order of time is requesting ports: each ``Issue`` is one SimPy event. What lies
+between (tokens) is arithmetic on clocks that every process keeps for itself, done as soon as
+the numbers are known. Requests at the same time are served in the order of the processes'
+ranks; ``rank`` is SimPy's event priority, so nothing depends on the order in which events
+were created.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,7 +30,7 @@ FIRST_RANK = 2
 
 
 class Wake(simpy.Event):
-    """Wakes one process; unlike a timeout it is ranked and may be scheduled after creation."""
+    """Resumes one process; unlike a timeout it is ranked and may be scheduled after creation."""
 
     def __init__(self, env: simpy.Environment) -> None:
         super().__init__(env)
@@ -37,6 +38,8 @@ class Wake(simpy.Event):
         self._value = None
 
     def schedule(self, rank: int, delay_ps: int) -> None:
+        if delay_ps < 0:
+            raise ValueError(f"an event {-delay_ps} ps in the past")
         self.env.schedule(self, EventPriority(rank), delay_ps)
 
 
@@ -69,9 +72,11 @@ class Channel:
 
 
 class Instruction(Protocol):
-    """One step of a script: does it and returns None, or returns what to wait for first."""
+    """One step of a script."""
 
-    def run(self, process: Process) -> simpy.Event | None: ...
+    def step(self, process: Process) -> bool:
+        """Do it and go to the next instruction; False if the process has to wait here."""
+        ...
 
     def waits_for(self) -> str:
         """For people who read about a deadlock."""
@@ -83,8 +88,8 @@ class Process:
     """An actor: script, position in it, and its clock.
 
     ``time_ps`` is when it can do its next step, ``finish_ps`` when the results of all that it
-    has issued are complete. ``wake_ps`` is when the pending ``wake`` happens (None: it waits
-    for a token that nobody has sent yet).
+    has issued are complete. It rests at an ``Issue``, to be woken at ``wake_ps``, or at a
+    ``Take`` from an empty channel (``wake_ps`` is None).
     """
 
     name: str
@@ -95,49 +100,48 @@ class Process:
     position: int = 0
     time_ps: int = 0
     finish_ps: int = 0
-    wake: Wake | None = None
+    wake: Wake = field(init=False)
     wake_ps: int | None = None
 
     def life(self) -> Generator[simpy.Event, None, None]:
+        env, script = self.world.env, self.script
+        self.wake = Wake(env)
+        self.advance()
+        while not self.finished:
+            yield self.wake
+            issue = script[self.position]
+            assert isinstance(issue, Issue)
+            issue.request(self)
+            self.wake, self.wake_ps = Wake(env), None
+            self.advance()
+
+    def advance(self) -> None:
+        """All steps up to where it has to rest. Called by itself or by who sends it a token."""
         script = self.script
         end = len(script)
-        while self.position < end:
-            event = script[self.position].run(self)
-            if event is not None:
-                yield event
-        self.wake = self.wake_ps = None
+        while self.position < end and script[self.position].step(self):
+            pass
 
     @property
     def finished(self) -> bool:
         return self.position >= len(self.script)
 
-    def sleep(self) -> Wake:
-        """The event to wait for before anything may happen at ``time_ps``."""
-        self.wake = Wake(self.world.env)
-        self.wake_at(self.time_ps)
-        return self.wake
-
-    def wait(self) -> Wake:
-        """The event to wait for until somebody calls ``wake_at``."""
-        self.wake, self.wake_ps = Wake(self.world.env), None
-        return self.wake
-
     def wake_at(self, time_ps: int) -> None:
-        assert self.wake is not None
         self.wake_ps = time_ps
         self.wake.schedule(self.rank, time_ps - self.world.now_ps())
 
     def reschedule(self) -> None:
         """Keep the simulated time of a pending wake although time was skipped meanwhile."""
-        if self.wake is None or self.wake_ps is None:
+        if self.wake_ps is None:
             return
         stale, self.wake = self.wake, Wake(self.world.env)
         self.wake.callbacks, stale.callbacks = stale.callbacks, []
         self.wake_at(self.wake_ps)
 
 
-#: Called with (process, operation name, issued_ps, [(port, start_ps, end_ps)], complete_ps).
-IssueListener = Callable[[Process, str, int, list[tuple[str, int, int]], int], None]
+#: Called with the process (its ``time_ps`` is when all ports are done), the operation's name,
+#: when it was issued and what each port did: [(port, start_ps, end_ps)].
+IssueListener = Callable[[Process, str, int, list[tuple[str, int, int]]], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,45 +151,32 @@ class Issue:
     name: str
     ports: tuple[tuple[Port, int], ...]
     latency_ps: int
+    listener: IssueListener | None
 
-    def run(self, process: Process) -> simpy.Event | None:
-        time = process.time_ps
-        if time > process.world.now_ps():
-            return process.sleep()
-        done = time
+    def step(self, process: Process) -> bool:
+        process.wake_at(process.time_ps)
+        return False
+
+    def request(self, process: Process) -> None:
+        """What happens when the time has come."""
+        issued = done = process.time_ps
         for port, busy_ps in self.ports:
             start = port.free_ps
-            if start < time:
-                start = time
+            if start < issued:
+                start = issued
             port.free_ps = end = start + busy_ps
             if end > done:
                 done = end
-        self._advance(process, done)
-        return None
-
-    def _advance(self, process: Process, done_ps: int) -> None:
-        process.time_ps = done_ps
-        process.finish_ps = max(process.finish_ps, done_ps + self.latency_ps)
+        process.time_ps = done
+        if done + self.latency_ps > process.finish_ps:
+            process.finish_ps = done + self.latency_ps
         process.position += 1
+        if self.listener is not None:
+            served = [(port.name, port.free_ps - ps, port.free_ps) for port, ps in self.ports]
+            self.listener(process, self.name, issued, served)
 
     def waits_for(self) -> str:
         return f"the time to {self.name}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ObservedIssue(Issue):
-    """As ``Issue``, and tells a listener."""
-
-    listener: IssueListener
-
-    def run(self, process: Process) -> simpy.Event | None:
-        issued = process.time_ps
-        event = Issue.run(self, process)
-        if event is None:
-            served = [(port.name, port.free_ps - ps, port.free_ps) for port, ps in self.ports]
-            complete = process.time_ps + self.latency_ps
-            self.listener(process, self.name, issued, served, complete)
-        return event
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,15 +185,15 @@ class Put:
 
     channel: Channel
 
-    def run(self, process: Process) -> simpy.Event | None:
-        token = max(process.time_ps, process.finish_ps)
-        self.channel.tokens_ps.append(token)
-        receiver = self.channel.waiting
-        if receiver is not None:
-            self.channel.waiting = None
-            receiver.wake_at(max(token, receiver.time_ps))
+    def step(self, process: Process) -> bool:
         process.position += 1
-        return None
+        time, finish = process.time_ps, process.finish_ps
+        channel = self.channel
+        channel.tokens_ps.append(finish if finish > time else time)
+        if channel.waiting is not None:
+            receiver, channel.waiting = channel.waiting, None
+            receiver.advance()
+        return True
 
     def waits_for(self) -> str:
         return "nothing"
@@ -214,14 +205,16 @@ class Take:
 
     channel: Channel
 
-    def run(self, process: Process) -> simpy.Event | None:
-        if not self.channel.tokens_ps:
-            self.channel.waiting = process
-            return process.wait()
-        token = self.channel.tokens_ps.popleft()
-        process.time_ps = max(process.time_ps, token)
+    def step(self, process: Process) -> bool:
+        channel = self.channel
+        if not channel.tokens_ps:
+            channel.waiting = process
+            return False
+        token = channel.tokens_ps.popleft()
+        if token > process.time_ps:
+            process.time_ps = token
         process.position += 1
-        return None
+        return True
 
     def waits_for(self) -> str:
         return self.channel.meaning
@@ -240,23 +233,23 @@ class EndOfLoop:
     count: int
     watch: Callable[[Process], None] | None
 
-    def run(self, process: Process) -> simpy.Event | None:
+    def step(self, process: Process) -> bool:
         counters = process.counters
         counters[self.level] += 1
         if counters[self.level] == self.count:
             counters[self.level] = 0
             process.position += 1
-            return None
+            return True
         process.position = self.first
         if self.watch is not None:
             self.watch(process)
-        return None
+        return True
 
     def waits_for(self) -> str:
         return "nothing"
 
 
-def stuck(processes: Iterator[Process]) -> str:
+def stuck(processes: Iterable[Process]) -> str:
     """Who waits for what, one process per line."""
     return "\n".join(
         f"{p.name} waits for {p.script[p.position].waits_for()}"

@@ -8,6 +8,7 @@ it occupies each port.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
@@ -79,6 +80,27 @@ def price_operation(op: TileOp, prices: Prices) -> PricedOp:
         total[component] = total.get(component, Work()) + work
     latency = max((prices[component].latency_ps for component in total), default=0)
     return PricedOp(op.name, tuple(occupancy_ps(total, prices).items()), latency)
+
+
+def busy_ps(steps: tuple[Step, ...]) -> Counter[str]:
+    """How long the steps keep each port busy in all, whenever that may be."""
+    total: Counter[str] = Counter()
+    for step in steps:
+        match step:
+            case ComputeStep(op):
+                _add_busy(total, op)
+            case HeldTile(load=load, store=store, body=body):
+                _add_busy(total, load)
+                _add_busy(total, store)
+                total.update(busy_ps(body))
+            case Loop(count=count, body=body):
+                total.update({port: busy * count for port, busy in busy_ps(body).items()})
+    return total
+
+
+def _add_busy(total: Counter[str], op: PricedOp | None) -> None:
+    if op is not None:
+        total.update(dict(op.occupancy_ps))
 
 
 def build_schedule(program: Program, prices: Prices) -> Schedule:

@@ -24,7 +24,6 @@ from sim.process import (
     Instruction,
     Issue,
     IssueListener,
-    ObservedIssue,
     Port,
     Process,
     Put,
@@ -135,9 +134,7 @@ class _Author:
         if op is None:
             return ()
         ports = tuple((self.ports[name], ps) for name, ps in op.occupancy_ps)
-        if self.listener is None:
-            return (Issue(op.name, ports, op.latency_ps),)
-        return (ObservedIssue(op.name, ports, op.latency_ps, self.listener),)
+        return (Issue(op.name, ports, op.latency_ps, self.listener),)
 
     def _compute_part(self) -> _Part:
         def enter(tile: HeldTile) -> Iterable[Instruction]:

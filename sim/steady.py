@@ -1,17 +1,16 @@
 """Skip-ahead: a loop that has settled into a steady state is not simulated to its end.
 
 Between two iterations of a loop of the compute process, the state of everything that the loop
-can touch is compared with earlier iterations of the same run of the loop. The state is all
-that the future depends on: where each process is (relative to the compute process, for those
-inside the same run of the loop) and, relative to now, its clock, the tokens under way and
-when each port is free; times that have passed are equal to now, since nothing can happen
-earlier. When the state repeats after P iterations and T picoseconds, so will everything that
-followed it, and m whole periods are skipped: counters move by m*P, times by m*T. It is exact
-because m is limited so that
+can touch is compared with earlier iterations. The state is all that the future depends on:
+where each process is (in the loop, relative to the compute process) and, relative to now, its
+clock, the tokens under way and when each port is free; times that have passed are equal to
+now, since nothing can happen earlier. When the state repeats after P iterations and T
+picoseconds, so will everything that followed it, and m whole periods are skipped: counters move
+by m*P, times by m*T. It is exact because m is limited so that
 
-- no process that takes part comes to the end of the loop, which it would notice, and
-- no process that does not take part (it waits elsewhere in the program, and has not moved
-  during the period) is due to wake up.
+- no process in the loop comes to the loop's end, which it would notice, and
+- no process elsewhere in the program (none of which has moved during the period) is due to
+  wake up.
 
 What does not take part keeps its times, for example a long transfer that is under way.
 """
@@ -38,14 +37,15 @@ SAMPLE = 8
 class Skip:
     """``iterations`` of ``loop`` that took ``span_ps`` were not simulated.
 
-    ``last_ps`` has the time of the last event before them on each port (by port name) and in
-    each process (by process name) that takes part.
+    Each port and process (by name) that takes part repeats what it did, from the time given
+    for it to ``span_ps`` later.
     """
 
     loop: Loop
     iterations: int
     span_ps: int
-    last_ps: dict[str, int]
+    port_from_ps: dict[str, int]
+    process_from_ps: dict[str, int]
 
 
 SkipListener = Callable[[Skip], None]
@@ -103,20 +103,20 @@ class _LoopWatch:
                 self.seen[state] = (iteration + times * period, now + times * span)
 
     def _state(self, compute: Process, now: int) -> tuple[list[Process], State]:
-        """The processes in the same run of the loop as ``compute``, and the state."""
+        """The processes in the loop, and the state."""
         level = self.use.level
-        outer, iteration = compute.counters[:level], compute.counters[level]
+        iteration = compute.counters[level]
         inside: list[Process] = []
         state: list[object] = []
         for member in self.use.members:
             p = member.process
-            if member.first <= p.position <= member.last and p.counters[:level] == outer:
+            counters = p.counters.copy()
+            if member.first <= p.position <= member.last:
                 inside.append(p)
-                state.append((p.position, p.counters[level] - iteration, *p.counters[level + 1 :]))
+                counters[level] -= iteration
                 state.append(max(p.time_ps - now, 0))
                 state.append(max(p.finish_ps - now, 0))
-            else:
-                state.append((p.position, *p.counters))
+            state.append((p.position, *counters))
         state.extend((p.position, *p.counters) for p in self.others)
         for channel in self.use.channels:
             state.append(tuple([max(token - now, 0) for token in channel.tokens_ps]))
@@ -137,10 +137,15 @@ class _LoopWatch:
 
     def _skip(self, inside: list[Process], iterations: int, span: int) -> None:
         if self.listener is not None:
-            last = {port.name: port.free_ps for port in self.use.ports}
-            last |= {p.name: p.time_ps for p in inside}
-            skip = Skip(loop=self.use.loop, iterations=iterations, span_ps=span, last_ps=last)
-            self.listener(skip)
+            self.listener(
+                Skip(
+                    loop=self.use.loop,
+                    iterations=iterations,
+                    span_ps=span,
+                    port_from_ps={port.name: port.free_ps for port in self.use.ports},
+                    process_from_ps={p.name: p.time_ps for p in inside},
+                )
+            )
         for p in inside:
             p.counters[self.use.level] += iterations
             p.time_ps += span

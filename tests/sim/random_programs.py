@@ -30,14 +30,16 @@ def random_prices(rng: np.random.Generator) -> dict[str, Price]:
             read_ps_per_bit=Fraction(int(rng.integers(0, 12)), int(rng.integers(1, 4))),
             write_ps_per_bit=Fraction(int(rng.integers(0, 12)), int(rng.integers(1, 4))),
             shared_port=bool(rng.integers(2)),
-            latency_ps=int(rng.choice([0, 3, 40])),
+            latency_ps=int(rng.choice([0, 3, 40, 700])),
             read_pj_per_bit=float(rng.integers(1, 9)),
             write_pj_per_bit=float(rng.integers(1, 9)),
         )
         for name in MEMORIES
     }
     prices["unit"] = Price(
-        step_ps=int(rng.integers(0, 9)), latency_ps=int(rng.choice([0, 5, 60])), operation_pj=0.5
+        step_ps=int(rng.integers(0, 9)),
+        latency_ps=int(rng.choice([0, 5, 60, 900])),
+        operation_pj=0.5,
     )
     return prices
 
@@ -47,7 +49,7 @@ def random_program(rng: np.random.Generator, shape: Shape) -> Program:
     items: list[tuple[str, int, str, int]] = []
     for operand in range(3):
         kept = [m for m in MEMORIES[1:] if rng.random() < 0.6]
-        items += [("stage", operand, memory, int(rng.integers(1, 3))) for memory in kept]
+        items += [("stage", operand, memory, int(rng.integers(1, 4))) for memory in kept]
     order = rng.permutation(len(items))
     stages = _inwards([items[i] for i in order])
     nest = list(stages)
@@ -77,7 +79,8 @@ def _lower(
         works = [("unit", Work(steps=steps, operations=steps))]
         works += [(at.get(operand, "dram"), Work(read_bits=_bits(rng))) for operand in range(2)]
         works += [(at.get(2, "dram"), Work(read_bits=_bits(rng), write_bits=_bits(rng)))]
-        return (Compute(TileOp("compute", tuple(works))),)
+        used = [work for work in works if rng.random() < 0.8]
+        return (Compute(TileOp("compute", tuple(used))),)
     (kind, number, memory, amount), rest = nest[0], nest[1:]
     if kind == "loop":
         body = _lower(rng, rest, shape, at)
