@@ -14,7 +14,7 @@ from dse.quantities import QUANTITIES, Quantity
 from dse.space import Parameter, Space
 
 #: Keys that do not decide what a trial is: a budget may be extended, a study renamed.
-_NOT_HASHED = ("name", "description", "trials", "text")
+NOT_DECISIVE = ("name", "description", "trials", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class SearchConfig:
     @property
     def hash(self) -> str:
         """Identifies everything that decides the results of a trial, the base included."""
-        decisive = {k: v for k, v in to_plain(self).items() if k not in _NOT_HASHED}
+        decisive = {k: v for k, v in to_plain(self).items() if k not in NOT_DECISIVE}
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:16]
 
     @property

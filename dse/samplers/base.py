@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dse.space import Point, Space
-from dse.trial import Trial, TrialState
+from dse.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Sampler(Protocol):
     """
 
     def suggest(self, count: int, history: Sequence[Observation], seed: int) -> list[Suggestion]:
-        """Up to ``count`` suggestions; repetitions are allowed, ``Proposer`` replaces them."""
+        """Up to ``count`` suggestions; repetitions are allowed, ``propose`` replaces them."""
         ...
 
 
@@ -59,10 +59,15 @@ CLEARLY_MET = -1.0
 def observations(
     space: Space, trials: Sequence[Trial], keys: Sequence[str]
 ) -> tuple[Observation, ...]:
-    """Trials in the space, as observations with the same constraint names in each."""
-    inside = [t for t in trials if t.state is not TrialState.FAILED and space.contains(t.overrides)]
+    """Trials in the space that have objectives, with the same constraint names in each."""
+    inside = [t for t in trials if t.objectives and space.contains(t.overrides)]
     names = sorted({name for t in inside for name in t.constraints})
     return tuple(_observation(space, t, keys, names) for t in inside)
+
+
+def known_points(space: Space, trials: Sequence[Trial]) -> frozenset[Point]:
+    """Points that were evaluated, whatever came of them."""
+    return frozenset(space.point(t.overrides) for t in trials if space.contains(t.overrides))
 
 
 def _observation(
@@ -87,23 +92,35 @@ def round_seed(seed: int, round_number: int) -> int:
     return int(np.random.SeedSequence([seed, round_number]).generate_state(1)[0])
 
 
-def propose(
-    sampler: Sampler, space: Space, count: int, history: Sequence[Observation], seed: int
-) -> list[Suggestion]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a round of suggestions follows from, beside the sampler.
+
+    ``known`` are all points evaluated so far; ``history`` those that a model can learn from.
+    """
+
+    space: Space
+    count: int
+    history: Sequence[Observation]
+    known: frozenset[Point]
+    seed: int
+
+
+def propose(sampler: Sampler, task: Round) -> list[Suggestion]:
     """``count`` suggestions that are new and distinct; fewer when the space is exhausted.
 
     A suggestion that was evaluated before is replaced by the nearest point that was not
     (fewest steps: one place up or down for an ordered parameter, any other label for an
     unordered one), ties drawn at random.
     """
-    known = {o.point for o in history}
-    count = min(count, space.size - len(known))
+    known = set(task.known)
+    count = min(task.count, task.space.size - len(known))
     if count == 0:
         return []
-    generator = np.random.default_rng([seed, 1])
+    generator = np.random.default_rng([task.seed, 1])
     fresh: list[Suggestion] = []
-    for suggestion in sampler.suggest(count, history, seed)[:count]:
-        point = nearest_new(space, suggestion.point, known, generator)
+    for suggestion in sampler.suggest(count, task.history, task.seed)[:count]:
+        point = nearest_new(task.space, suggestion.point, known, generator)
         known.add(point)
         fresh.append(Suggestion(point=point, state=suggestion.state))
     return fresh
