@@ -1,0 +1,192 @@
+"""How sure the answer is: findings with a verdict, each by a rule that the report states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dse.report import display
+from dse.report.convergence import REACHED, Change, Convergence
+from dse.report.designs import Design, label
+from dse.report.evidence import Evidence, FidelityCheck
+from dse.report.layers import layers
+from dse.report.limits import infeasible_reasons
+from dse.study import Study
+from dse.trial import Trial
+
+
+class Verdict(StrEnum):
+    """How much the finding supports the answer; ``NOTE`` only informs."""
+
+    GOOD = "good"
+    FAIR = "fair"
+    WEAK = "weak"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    topic: str
+    verdict: Verdict
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything that the findings are drawn from."""
+
+    study: Study
+    designs: tuple[Design, ...]
+    convergence: Convergence
+    evidence: Evidence
+
+    @property
+    def chosen(self) -> Trial:
+        return self.designs[0].trial
+
+
+#: (good, fair): a value up to the first is good, up to the second fair, beyond it weak.
+LAST_GAIN = (0.01, 0.05)
+FIDELITY_GAP = (0.10, 0.25)
+MAPPING_GAP = (0.0, 0.10)
+#: The same for values that should be large.
+INTERRUPTED_SHARE = (1.0, 0.5)
+
+RULES = (
+    f"convergence is good up to {LAST_GAIN[0]:.0%} more hypervolume from the last fifth of the "
+    f"trials, fair up to {LAST_GAIN[1]:.0%}; model agreement is good up to {FIDELITY_GAP[0]:.0%}, "
+    f"fair up to {FIDELITY_GAP[1]:.0%} between search fidelity and event simulation; mappings are "
+    f"good when all are proven optimal, fair up to {MAPPING_GAP[1]:.0%} from the lower bound"
+)
+
+
+def how_sure(case: Case) -> tuple[Finding, ...]:
+    """Findings in the order in which an architect would ask."""
+    return tuple(f for find in FINDINGS if (f := find(case)) is not None)
+
+
+def _graded(number: float, thresholds: tuple[float, float]) -> Verdict:
+    good, fair = thresholds
+    if number <= good:
+        return Verdict.GOOD
+    return Verdict.FAIR if number <= fair else Verdict.WEAK
+
+
+def _budget(case: Case) -> Finding:
+    study = case.study
+    done, asked, size = len(study.trials), study.config.trials, study.space.size
+    reasons = infeasible_reasons(study)
+    bad = sum(r.count for r in reasons)
+    causes = f" ({', '.join(f'{r.limit} {r.count}' for r in reasons)})" if reasons else ""
+    text = (
+        f"{done:,} of {display.plural(asked, 'trial')} run, {done - bad:,} feasible, "
+        f"{bad:,} infeasible{causes}. They cover {display.percent(done / size)} of the "
+        f"{size:,} designs in the space."
+    )
+    exhausted = done >= size
+    if exhausted:
+        text += " Every design was evaluated: the front is exact for these models."
+    ended = exhausted or done >= asked
+    half = done >= INTERRUPTED_SHARE[1] * asked
+    verdict = Verdict.GOOD if ended else Verdict.FAIR if half else Verdict.WEAK
+    return Finding(topic="Budget", verdict=verdict, text=text)
+
+
+def _convergence(case: Case) -> Finding | None:
+    c = case.convergence
+    total = len(case.study.trials)
+    last = total + 1 - c.last_from
+    if last < 1:
+        return None
+    text = (
+        f"{display.percent(REACHED)} of the final hypervolume was reached at trial "
+        f"{c.reached_at} of {total}; the last {display.plural(last, 'trial')} added "
+        f"{display.percent(c.last_gain)}."
+    )
+    return Finding(topic="Convergence", verdict=_graded(c.last_gain, LAST_GAIN), text=text)
+
+
+def _stability(case: Case) -> Finding | None:
+    c = case.convergence
+    last = len(case.study.trials) + 1 - c.last_from
+    if last < 1:
+        return None
+    if not c.changes:
+        text = f"No recommendation changed in the last {display.plural(last, 'trial')}."
+        return Finding(topic="Stability", verdict=Verdict.GOOD, text=text)
+    text = f"In the last {display.plural(last, 'trial')}: {'; '.join(map(_changed, c.changes))}."
+    new = any(change.before is None for change in c.changes)
+    worst = max((change.loss or 0.0 for change in c.changes), default=0.0)
+    verdict = Verdict.WEAK if new or worst > LAST_GAIN[1] else Verdict.FAIR
+    return Finding(topic="Stability", verdict=verdict, text=text)
+
+
+def _changed(change: Change) -> str:
+    if change.before is None:
+        return f"{change.role.name} was first found ({label(change.after)})"
+    gain = f", {display.percent(change.loss)} better" if change.loss is not None else ""
+    return f"{change.role.name} went from {label(change.before)} to {label(change.after)}{gain}"
+
+
+def _fidelity(case: Case) -> Finding | None:
+    searched = case.study.config.fidelity
+    check = case.evidence.check(case.chosen.number)
+    if check is None or searched == "event":
+        return None
+    gap = check.latency_ps["event"] / check.latency_ps[searched] - 1
+    text = (
+        f"Event simulation of {label(case.chosen)} takes "
+        f"{display.value('latency_ps', check.latency_ps['event'])}, {display.percent(gap)} more "
+        f"than the {searched} model that the search used{_gain_at_event(case, check)}."
+    )
+    return Finding(topic="Model agreement", verdict=_graded(abs(gap), FIDELITY_GAP), text=text)
+
+
+def _gain_at_event(case: Case, check: FidelityCheck) -> str:
+    start = case.evidence.check(case.study.start.number)
+    if start is None or case.chosen is case.study.start:
+        return ""
+    searched = case.study.config.fidelity
+    before = start.latency_ps[searched], start.latency_ps["event"]
+    after = check.latency_ps[searched], check.latency_ps["event"]
+    said = display.change("latency_ps", before[0], after[0])
+    kept = display.change("latency_ps", before[1], after[1])
+    return f"; against the start it is {kept} there ({said} by the {searched} model)"
+
+
+def _lower_bound(case: Case) -> Finding | None:
+    check = case.evidence.check(case.chosen.number)
+    if check is None:
+        return None
+    bound, reached = check.latency_ps["roofline"], check.latency_ps["event"]
+    text = (
+        f"The roofline of {label(case.chosen)}, which no mapping on this hardware can beat, is "
+        f"{display.value('latency_ps', bound)}: the simulated latency is "
+        f"{display.times(reached / bound)} that bound."
+    )
+    return Finding(topic="Lower bound", verdict=Verdict.NOTE, text=text)
+
+
+def _mapping(case: Case) -> Finding | None:
+    found = [r.mapping for r in layers(case.study.config, case.chosen) if r.mapping is not None]
+    if not found:
+        return None
+    optimal = sum(bool(m["optimal"]) for m in found)
+    worst = max(0.0 if m["optimal"] else float(m["gap"]) for m in found)
+    objective = case.study.config.mapping.objective
+    text = f"{optimal} of {len(found)} layer mappings are proven optimal for {objective}"
+    text += "." if optimal == len(found) else (
+        f"; the others are within {display.percent(worst)} of a lower bound."
+    )
+    return Finding(topic="Mapping", verdict=_graded(worst, MAPPING_GAP), text=text)
+
+
+FINDINGS: tuple[Callable[[Case], Finding | None], ...] = (
+    _budget,
+    _convergence,
+    _stability,
+    _fidelity,
+    _lower_bound,
+    _mapping,
+)

@@ -1,0 +1,83 @@
+"""Which designs the report recommends, and why those."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dse.pareto import non_dominated, scale_of
+from dse.report import display
+from dse.study import Study
+from dse.trial import Trial
+
+START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a design is recommended for; ``key`` is the objective that it is best in, if one."""
+
+    name: str
+    key: str | None
+
+
+COMPROMISE = Role("compromise", None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """A trial and what it is recommended for (nothing: shown for comparison)."""
+
+    trial: Trial
+    roles: tuple[Role, ...]
+
+    @property
+    def label(self) -> str:
+        return label(self.trial)
+
+
+def label(trial: Trial) -> str:
+    """``#57``; the base architecture is ``start``."""
+    return f"#{trial.number}" if trial.number else START
+
+
+def compromise(front: Sequence[Trial], keys: Sequence[str]) -> Trial:
+    """The design nearest to the ideal point.
+
+    Objectives are compared as logarithms, each scaled to 0 at its best and 1 at its worst value
+    on the front, so that neither units nor decades decide. Ties: the earliest trial.
+    """
+    scale = scale_of(front, keys)
+    return min(
+        front,
+        key=lambda t: (math.hypot(*scale.apply([t.objectives[k] for k in keys])), t.number),
+    )
+
+
+def recommended(feasible: Sequence[Trial], keys: Sequence[str]) -> tuple[Design, ...]:
+    """The compromise, then the best design for each objective; one entry per trial."""
+    front = non_dominated(feasible, keys)
+    if not front:
+        return ()
+    picks = [(compromise(front, keys), COMPROMISE)] if len(keys) > 1 else []
+    picks += [(best(front, keys, k), Role(f"best {display.noun(k)}", k)) for k in keys]
+    by_number: dict[int, list[Role]] = {}
+    for trial, role in picks:
+        by_number.setdefault(trial.number, []).append(role)
+    trials = {trial.number: trial for trial, _ in picks}
+    return tuple(Design(trial=trials[n], roles=tuple(roles)) for n, roles in by_number.items())
+
+
+def best(front: Sequence[Trial], keys: Sequence[str], key: str) -> Trial:
+    """The least ``key``; ties go to the one that is better in the other objectives."""
+    order = (key, *(k for k in keys if k != key))
+    return min(front, key=lambda t: (*(t.objectives[k] for k in order), t.number))
+
+
+def nearest_miss(study: Study) -> Trial | None:
+    """The trial whose worst violation is least, for a search that found nothing feasible."""
+    candidates = [t for t in (study.start, *study.trials) if t.constraints]
+    return min(
+        candidates, key=lambda t: (max(t.constraints.values(), default=0.0), t.number), default=None
+    )

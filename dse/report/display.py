@@ -1,0 +1,160 @@
+"""Numbers as people read them: values with units, ratios, plot axes.
+
+Every unit comes from ``arch.units``; this module only chooses among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from arch import units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How one quantity is written: its name, its formatter, its units, words for a change.
+
+    ``scales`` maps a unit to its value in the unit of the records (empty: there is only one).
+    """
+
+    title: str
+    format: Callable[[float], str]
+    scales: units.Units
+    less: str
+    more: str
+
+
+#: What a change too small to mention is called.
+EQUAL = "equal"
+
+
+def _format_edp(edp_js: float) -> str:
+    return f"{edp_js:.3e} J s"
+
+
+READINGS = {
+    "latency_ps": Reading(
+        title="Latency",
+        format=units.format_time_ps,
+        scales=units.TIME,
+        less="faster",
+        more="slower",
+    ),
+    "energy_pj": Reading(
+        title="Energy",
+        format=units.format_energy_pj,
+        scales=units.ENERGY,
+        less="less energy",
+        more="more energy",
+    ),
+    "area_mm2": Reading(
+        title="Area",
+        format=units.format_area_mm2,
+        scales=units.AREA,
+        less="smaller",
+        more="larger",
+    ),
+    "power_w": Reading(
+        title="Power",
+        format=units.format_power_w,
+        scales=units.POWER,
+        less="less power",
+        more="more power",
+    ),
+    "edp_js": Reading(
+        title="Energy-delay product",
+        format=_format_edp,
+        scales={},
+        less="lower EDP",
+        more="higher EDP",
+    ),
+}
+
+
+def typeset(text: str) -> str:
+    """The typographic form of a unit: ``12 us`` becomes ``12 µs``, ``mm2`` becomes ``mm²``."""
+    number, _, unit = text.rpartition(" ")
+    if unit.startswith("u"):
+        unit = "µ" + unit[1:]
+    unit = unit.replace("m2", "m²").replace("J s", "J·s")
+    return f"{number} {unit}" if number else unit
+
+
+def value(key: str, number: float) -> str:
+    """``value("latency_ps", 2.5e9)`` is ``2.5 ms``."""
+    return typeset(READINGS[key].format(number))
+
+
+def title(key: str) -> str:
+    return READINGS[key].title
+
+
+def noun(key: str) -> str:
+    """The title within a sentence."""
+    return READINGS[key].title.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisScale:
+    """A plot axis: its label with the unit, and what to divide the records' numbers by."""
+
+    label: str
+    divisor: float
+
+    def apply(self, numbers: Iterable[float]) -> list[float]:
+        return [number / self.divisor for number in numbers]
+
+
+def axis_scale(key: str, numbers: Iterable[float]) -> AxisScale:
+    """The unit in which the largest of the numbers is at least one."""
+    reading = READINGS[key]
+    unit = reading.format(max(numbers)).rpartition(" ")[2] if reading.scales else ""
+    if not unit:
+        return AxisScale(label=f"{reading.title} (J·s)", divisor=1.0)
+    return AxisScale(
+        label=f"{reading.title} ({typeset(unit)})", divisor=float(reading.scales[unit])
+    )
+
+
+def times(ratio: float) -> str:
+    """``2.10×``: three significant digits, no exponent up to 1000."""
+    return f"{ratio:,.0f}×" if ratio >= 1000 else f"{ratio:#.3g}×".replace(".×", "×")
+
+
+def change(key: str, start: float, new: float) -> str:
+    """``2.10× faster``, ``1.30× larger`` or ``equal``; a change of less than 0.5 % is equal."""
+    reading = READINGS[key]
+    if start <= 0 or new <= 0:
+        return EQUAL if start == new else value(key, new - start)
+    ratio = start / new
+    if abs(ratio - 1) < 0.005:
+        return EQUAL
+    return f"{times(ratio)} {reading.less}" if ratio > 1 else f"{times(1 / ratio)} {reading.more}"
+
+
+def percent(share: float) -> str:
+    """``12 %``; small shares keep a digit, and a non-zero share is never shown as zero."""
+    number = 100 * share
+    if number == 0:
+        return "0 %"
+    if abs(number) < 0.01:
+        return "< 0.01 %" if number > 0 else "> -0.01 %"
+    return f"{number:.0f} %" if abs(number) >= 10 else f"{number:.2g} %"
+
+
+def parameter(setting: Any) -> str:
+    """A parameter's value as it stands in the YAML."""
+    return typeset(str(setting)) if isinstance(setting, str) else str(setting)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 layer``, ``3 layers``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(words: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    items = list(words)
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,55 @@
+"""What the report asks the models for: the recommended designs at every fidelity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arch.spec import Architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSummary:
+    """A workload as the question names it."""
+
+    spec: str
+    weight: float
+    macs: int
+    parameters: int
+    operators: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FidelityCheck:
+    """Latency and energy of one design by fidelity, summed over the weighted workloads."""
+
+    number: int
+    latency_ps: Mapping[str, float]
+    energy_pj: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """A stretch of time in which a port works on one tile operation."""
+
+    port: str
+    start_ps: int
+    end_ps: int
+    operator: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """``architectures`` by trial number; ``checks`` of the recommended designs and the start.
+
+    ``timeline`` is the chosen design's event simulation of the first workload.
+    """
+
+    architectures: Mapping[int, Architecture]
+    workloads: tuple[WorkloadSummary, ...]
+    checks: tuple[FidelityCheck, ...]
+    timeline: tuple[Slice, ...]
+
+    def check(self, number: int) -> FidelityCheck | None:
+        return next((c for c in self.checks if c.number == number), None)
