@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -12,14 +12,12 @@ from arch import catalog
 from arch.strict_yaml import read
 from dse.cli import arguments, inputs
 from dse.cli.console import print_json, results, table
-from mapper.workload import zoo
-from mapper.workload.parameters import usage
-from mapper.workload.single import SINGLE_OPERATORS
+from mapper.workload.load import listings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the list. ``parameters`` as they may follow ``name:``, with their defaults."""
+    """One line of the list; ``parameters`` as they may follow ``name:``."""
 
     name: str
     description: str
@@ -32,13 +30,13 @@ def run(
 ) -> None:
     """List shipped architectures, workloads or searches."""
     entries = list(LISTS[inputs.choice("KIND", kind, tuple(LISTS))]())
-    fields = Entry.__slots__
     if as_json:
-        print_json({kind: [{f: getattr(entry, f) for f in fields} for entry in entries]})
+        print_json({kind: [asdict(entry) for entry in entries]})
     else:
-        columns = [f for f in fields if any(getattr(entry, f) for entry in entries)]
-        rows = [[getattr(entry, column) for column in columns] for entry in entries]
-        results().print(table("", columns, rows))
+        rows = [(entry.name, entry.description, entry.parameters) for entry in entries]
+        columns = ("name", "description", "parameters, with their defaults")
+        used = len(columns) if any(parameters for *_, parameters in rows) else 2
+        results().print(table("", columns[:used], [row[:used] for row in rows]))
 
 
 def files(kind: str) -> Iterator[Entry]:
@@ -49,12 +47,9 @@ def files(kind: str) -> Iterator[Entry]:
 
 
 def workloads() -> Iterator[Entry]:
-    """Networks and single operators with their parameters, then shipped files."""
-    named = (*map(zoo.describe, zoo.names()), *SINGLE_OPERATORS.values())
-    for entry in named:
-        parameters = usage(entry.name, entry.parameters).removeprefix(f"{entry.name}:")
+    for entry in listings():
+        parameters = entry.usage.removeprefix(entry.name).removeprefix(":")
         yield Entry(name=entry.name, description=entry.description, parameters=parameters)
-    yield from files("workload")
 
 
 LISTS: dict[str, Callable[[], Iterator[Entry]]] = {

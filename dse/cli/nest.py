@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from arch.spec import Memory
 from arch.units import format_size
 from mapper.hierarchy import Execution
-from mapper.mapping import Loop, Stage
-from mapper.mapping import Mapping as Nest
+from mapper.legality import StagedTile, staged_tiles
+from mapper.mapping import Loop, Mapping, Stage
 
 INDENT = "  "
 
 
-def nest_lines(execution: Execution, mapping: Nest) -> Iterator[str]:
+def nest_lines(execution: Execution, mapping: Mapping) -> Iterator[str]:
     """Pseudo-code: temporal loops, the tiles kept at each depth, and the parallel step."""
     names = [access.tensor for access in execution.operator.accesses]
-    tiles = dict(execution.operator.extents)
-    depth = 0
-    for level in mapping.nest:
+    staged = {tile.depth: tile for tile in staged_tiles(execution, mapping)}
+    extents = dict(execution.operator.extents)
+    loops = 0
+    for depth, level in enumerate(mapping.nest):
         match level:
             case Loop(dim, tile):
-                yield f"{INDENT * depth}for {dim} in {_range(tiles[dim], tile)}"
-                tiles[dim] = tile
-                depth += 1
+                yield f"{INDENT * loops}for {dim} in {_range(extents[dim], tile)}"
+                extents[dim] = tile
+                loops += 1
             case Stage(operand, memory):
-                size = format_size(_held_bytes(execution, mapping, level, tiles))
-                place = f"{memory} ({size}{_each(execution, memory)})"
-                yield f"{INDENT * depth}keep {names[operand]} in {place}"
-    yield f"{INDENT * depth}{_step(execution, mapping)}"
+                yield f"{INDENT * loops}keep {names[operand]} in {memory}: {_room(staged[depth])}"
+    yield f"{INDENT * loops}{_step(execution, mapping)}"
 
 
-def nest_document(execution: Execution, mapping: Nest) -> dict[str, Any]:
+def nest_document(execution: Execution, mapping: Mapping) -> dict[str, Any]:
     """The mapping as plain data; operands by the names of their tensors."""
     names = [access.tensor for access in execution.operator.accesses]
     return {
@@ -55,36 +53,28 @@ def _level_document(level: Loop | Stage, names: list[str]) -> dict[str, Any]:
 
 def _range(extent: int, tile: int) -> str:
     count = math.ceil(extent / tile)
-    ragged = f", the last one {extent % tile}" if extent % tile else ""
-    return f"0..{extent} by {tile}  # {count} tiles{ragged}"
+    ragged = f", the last of {extent % tile}" if extent % tile else ""
+    return f"0..{extent} by {tile}  # {count} {'time' if count == 1 else 'times'}{ragged}"
 
 
-def _memory(execution: Execution, name: str) -> Memory:
-    return next(memory for memory in execution.memories if memory.name == name)
+def _room(tile: StagedTile) -> str:
+    """What the tile takes in each instance of its memory."""
+    ahead = " and the next one" if tile.slots > 1 else ""
+    axes = tile.memory.replicated_over
+    where = f" in each of the {' x '.join(axes)}" if axes else ""
+    return f"{format_size(tile.size_bits / 8)}{ahead}{where}"
 
 
-def _each(execution: Execution, name: str) -> str:
-    axes = _memory(execution, name).replicated_over
-    return f" in each of its {' x '.join(axes)}" if axes else ""
+def _step(execution: Execution, mapping: Mapping) -> str:
+    return f"one step of {mapping.compute}: " + ", ".join(
+        f"{axis.name} {_used(mapping, axis.name)} of {axis.size}"
+        for axis in execution.intrinsic.axes
+    )
 
 
-def _held_bytes(
-    execution: Execution, mapping: Nest, stage: Stage, tiles: Mapping[str, int]
-) -> float:
-    axes = _memory(execution, stage.memory).replicated_over
-    parallel = dict.fromkeys(tiles, 1)
-    for spatial in mapping.spatial:
-        if spatial.axis in axes:
-            parallel[spatial.dim] *= spatial.factor
-    bits = execution.bits[stage.operand]
-    return execution.counts.held(stage.operand, tiles, parallel) * bits / 8
-
-
-def _step(execution: Execution, mapping: Nest) -> str:
-    sizes = {axis.name: axis.size for axis in execution.intrinsic.axes}
-    parts = []
-    for name, size in sizes.items():
-        dims = [f"{s.dim}={s.factor}" for s in mapping.spatial if s.axis == name]
-        used = math.prod(s.factor for s in mapping.spatial if s.axis == name)
-        parts.append(f"{name}: {' '.join(dims) or 'idle'} ({used} of {size})")
-    return f"parallel on {mapping.compute}  {', '.join(parts)}"
+def _used(mapping: Mapping, axis: str) -> str:
+    """``C=8 x R=2 = 16``: what is computed at once along an axis."""
+    unrolled = [s for s in mapping.spatial if s.axis == axis]
+    product = math.prod(s.factor for s in unrolled)
+    factors = " x ".join(f"{s.dim}={s.factor}" for s in unrolled)
+    return f"{factors} = {product}" if len(unrolled) > 1 else factors or "1"

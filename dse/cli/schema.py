@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
+from arch.schema_json import json_schema
 from dse.cli import inputs
 from dse.cli.console import print_json
-from dse.schemas import SCHEMAS
+from dse.search_schema import SearchModel
+from mapper.workload.load import WorkloadFile
+
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "arch": json_schema,
+    "workload": WorkloadFile.model_json_schema,
+    "search": SearchModel.model_json_schema,
+}
 
 
 def run(

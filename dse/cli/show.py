@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -11,11 +10,9 @@ import typer
 from arch import catalog
 from arch.errors import InputError, Problem, unknown
 from dse.cli.console import results, table
-from mapper.workload import zoo
 from mapper.workload.graph import Workload
-from mapper.workload.load import load_workload
+from mapper.workload.load import listings, load_workload
 from mapper.workload.operators import Operator
-from mapper.workload.single import SINGLE_OPERATORS
 
 COLUMNS = ("operator", "kind", "loops", ">MACs", "data")
 
@@ -28,27 +25,26 @@ def run(
     Architectures and searches are printed as files, ready to be copied and changed; of a
     workload, every operator with its loops is listed.
     """
-    for kind in catalog.KINDS:
+    for kind in ("arch", "search"):
         if name in catalog.names(kind):
             sys.stdout.write(catalog.find(kind, name).read_text(encoding="utf-8"))
             return
-    if is_workload(name):
-        print_workload(load_workload(name))
-        return
-    known = [n for kind in catalog.KINDS for n in catalog.names(kind)]
-    choices = [*known, *zoo.names(), *SINGLE_OPERATORS]
-    raise InputError(Problem(unknown("configuration or workload", name, choices)))
+    print_workload(load_workload(checked(name)))
 
 
-def is_workload(spec: str) -> bool:
-    """Whether the part before the parameters names a workload, or a function or file does."""
-    name = spec.partition(":")[0]
-    return zoo.is_network(name) or name in SINGLE_OPERATORS or name.endswith((".py", ".yaml"))
+def checked(spec: str) -> str:
+    """A workload's specification, if that is what it can be."""
+    name, _, parameters = spec.partition(":")
+    known = [listing.name for listing in listings()]
+    if name not in known and not parameters and not name.endswith((".yaml", ".yml")):
+        choices = [*catalog.names("arch"), *catalog.names("search"), *known]
+        raise InputError(Problem(unknown("configuration or workload", name, choices)))
+    return spec
 
 
 def print_workload(workload: Workload) -> None:
     console = results()
-    console.print(f"{workload.name}")
+    console.print(workload.name)
     console.print(f"  {workload.macs:,} MACs, {workload.parameters:,} parameters")
     console.print(table("", COLUMNS, (operator_row(workload, o) for o in workload.operators)))
     if workload.folded:
@@ -60,9 +56,5 @@ def print_workload(workload: Workload) -> None:
 def operator_row(workload: Workload, operator: Operator) -> tuple[str, ...]:
     loops = " ".join(f"{dim}={extent}" for dim, extent in operator.extents.items())
     macs = f"{operator.macs:,}" if operator.macs else ""
-    return operator.name, operator.kind, loops, macs, ", ".join(dtypes(workload, operator))
-
-
-def dtypes(workload: Workload, operator: Operator) -> Iterator[str]:
-    """The distinct data types of the operands, in order."""
-    yield from dict.fromkeys(workload.tensor(a.tensor).dtype for a in operator.accesses)
+    dtypes = dict.fromkeys(workload.tensor(a.tensor).dtype for a in operator.accesses)
+    return operator.name, operator.kind, loops, macs, ", ".join(dtypes)
