@@ -156,11 +156,9 @@ def dask_cluster(evaluate: Evaluator, address: str) -> PoolExecutor:
     """The workers of a Dask scheduler; a worker that dies is Dask's to replace."""
     from distributed import Client
 
-    client = Client(address)
+    client: Any = Client(address)  # type: ignore[no-untyped-call]
     return PoolExecutor(
-        open_pool=client.get_executor,
-        call=client.scatter(evaluate, broadcast=True),
-        end_pool=lambda pool: client.close(),
+        open_pool=client.get_executor, call=evaluate, end_pool=lambda pool: client.close()
     )
 
 

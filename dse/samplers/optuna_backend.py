@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.threads import one_thread
 from dse.space import Parameter, Space
@@ -93,13 +95,15 @@ def _frozen(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No log lines, and no notices about options that are new in Optuna."""
+    """No log lines, and no notices about options that are new in Optuna, nor about the division
+    by zero in its choice of starts when all but one candidate are hopeless (it then starts
+    from that one, as it should)."""
     import optuna
 
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             yield
     finally:
