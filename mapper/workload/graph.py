@@ -65,6 +65,8 @@ def check_order(workload: Workload) -> None:
     disjoint (a concatenation), and a ``copy`` may update an input in place (a cache).
     """
     problems = [*_tensor_problems(workload), *_name_problems(workload)]
+    if not workload.operators:
+        problems.append(Problem("there is nothing to compute", where=f"workload {workload.name}"))
     for operator in workload.operators:
         problems += _operator_problems(workload, operator)
     if not problems:
@@ -186,12 +188,37 @@ def _write_problems(
 
 def _disjoint(one: Operator, other: Operator) -> bool:
     """Whether two writers of a tensor touch different elements: apart on at least one axis."""
-    for left, right in zip(one.output.index, other.output.index, strict=True):
-        left_low, left_high = index_range(left, one.extents)
-        right_low, right_high = index_range(right, other.extents)
-        if left_high < right_low or right_high < left_low:
+    return any(
+        _apart((left, one.extents), (right, other.extents))
+        for left, right in zip(one.output.index, other.output.index, strict=True)
+    )
+
+
+def _apart(*writers: tuple[AffineIndex, Mapping[str, int]]) -> bool:
+    """Whether two expressions, each over its own loops, never meet (``False`` if not known).
+
+    Terms that are multiples of a period (the batch, on an axis of batches and tokens) only
+    choose a block. Where what remains of both stays within one block, it alone decides.
+    """
+    periods = {step for index, _ in writers for _, step in index.terms}
+    if _intervals_apart([index_range(*writer) for writer in writers]):
+        return True
+    for period in periods:
+        ranges = [index_range(_remainder(index, period), extents) for index, extents in writers]
+        blocks = {bound // period for low_high in ranges for bound in low_high}
+        if len(blocks) == 1 and _intervals_apart(ranges):
             return True
     return False
+
+
+def _remainder(index: AffineIndex, period: int) -> AffineIndex:
+    terms = tuple(term for term in index.terms if term[1] % period)
+    return AffineIndex(terms, index.offset)
+
+
+def _intervals_apart(ranges: list[tuple[int, int]]) -> bool:
+    (low, high), (other_low, other_high) = ranges
+    return high < other_low or other_high < low
 
 
 def _list(names: object) -> str:

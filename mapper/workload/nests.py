@@ -97,8 +97,8 @@ def convolution(shape: ConvolutionShape) -> Nest:
         del extents["G"]
     extents |= dict(zip(outputs, shape.output_size, strict=True))
     extents |= dict(zip(kernels, shape.window.kernel, strict=True))
-    in_channel = _grouped("C", channels, shape.groups)
-    out_channel = _grouped("K", filters, shape.groups)
+    in_channel = grouped("C", channels, shape.groups)
+    out_channel = grouped("K", filters, shape.groups)
     windows = tuple(shape.window.index(axis) for axis in range(rank))
     return Nest(
         extents=extents,
@@ -107,5 +107,6 @@ def convolution(shape: ConvolutionShape) -> Nest:
     )
 
 
-def _grouped(dim: str, size: int, groups: int) -> AffineIndex:
+def grouped(dim: str, size: int, groups: int) -> AffineIndex:
+    """Position of element ``dim`` of group ``G`` among all groups' elements."""
     return AffineIndex((("G", size), (dim, 1)) if groups > 1 else ((dim, 1),))

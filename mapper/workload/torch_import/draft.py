@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from arch.datatypes import accumulator_of
 from mapper.workload.graph import Workload, index_range
@@ -43,23 +44,38 @@ class DraftOperator:
 
 
 @dataclass(eq=False, slots=True)
+class Names:
+    """Hands out each name once."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def unique(self, name: str) -> str:
+        """``name``, or ``name_2`` and so on if it is taken."""
+        numbered = (name if number == 1 else f"{name}_{number}" for number in count(1))
+        free = next(candidate for candidate in numbered if candidate not in self.taken)
+        self.taken.add(free)
+        return free
+
+
+@dataclass(eq=False, slots=True)
 class Draft:
     """Storages, operators and notes, in the order of the traced graph."""
 
     storages: list[Storage] = field(default_factory=list)
     operators: list[DraftOperator] = field(default_factory=list)
     folded: list[str] = field(default_factory=list)
-    _names: dict[str, int] = field(default_factory=dict)
+    _operator_names: Names = field(default_factory=Names)
+    _tensor_names: Names = field(default_factory=Names)
 
     def store(self, name: str, shape: Sequence[int], dtype: str, kind: str) -> Storage:
+        name = self._tensor_names.unique(name)
         storage = Storage(name=name, dtype=dtype, kind=kind, axes=[Axis(size=s) for s in shape])
         self.storages.append(storage)
         return storage
 
     def unique(self, name: str) -> str:
-        """``name``, or ``name_2`` and so on if it is taken."""
-        count = self._names[name] = self._names.get(name, 0) + 1
-        return name if count == 1 else f"{name}_{count}"
+        """``name`` for an operator, numbered if another operator has it."""
+        return self._operator_names.unique(name)
 
     def emit(
         self, name: str, kernel: Kernel, inputs: Sequence[View], shape: Sequence[int], dtype: str

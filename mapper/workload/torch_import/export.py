@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arch.errors import InputError, Problem, suggest
+from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.draft import Draft, DraftOperator
@@ -89,11 +89,13 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
 
 
 def _changes_shared_value(node: Node) -> bool:
-    """Whether an in-place operator changes a value that another node reads too."""
+    """Whether an in-place operator changes a value that something else may read too."""
     schema = getattr(node.target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return False
-    return any(len(source.users) > 1 for source in node.all_input_nodes[:1])
+    source = node.all_input_nodes[0]
+    own = source.op == "call_function" and _aten_name(source) not in VIEWS
+    return not own or len(source.users) > 1
 
 
 def _canonical_names(module: torch.nn.Module) -> dict[str, str]:
@@ -118,13 +120,18 @@ class _Lowering:
         self._values: dict[Node, Any] = {}
         self._producers: dict[Node, DraftOperator] = {}
         self._parameters: dict[str, Storage] = {}
+        # Properties of the signature are rebuilt at each access.
+        signature = program.graph_signature
+        self._parameter_names = signature.inputs_to_parameters
+        self._buffer_names = signature.inputs_to_buffers
+        self._user_inputs = set(signature.user_inputs)
 
     def run(self, name: str) -> Workload:
         for node in self._program.graph.nodes:
             match node.op:
                 case "placeholder":
                     self._values[node] = self._placeholder(node)
-                case "call_function":
+                case "call_function" if node.users:  # others only assert something
                     self._values[node] = self._call(node)
                 case "output":
                     self._mark_outputs(node)
@@ -134,14 +141,12 @@ class _Lowering:
         value = node.meta["val"]
         if not hasattr(value, "shape"):
             return None
-        signature = self._program.graph_signature
-        parameter = signature.inputs_to_parameters.get(node.name)
+        parameter = self._parameter_names.get(node.name)
         if parameter is not None:
             return self._parameter(self._canonical.get(parameter, parameter), value)
-        constant = node.name not in signature.user_inputs
-        buffer = signature.inputs_to_buffers.get(node.name, node.name)
-        storage = self._draft.store(buffer, value.shape, self._name_of(value.dtype), "input")
-        storage.constant = constant
+        name = self._buffer_names.get(node.name, node.name)
+        storage = self._draft.store(name, value.shape, self._name_of(value.dtype), "input")
+        storage.constant = node.name not in self._user_inputs
         return fresh(storage)
 
     def _parameter(self, name: str, value: torch.Tensor) -> View:
@@ -196,13 +201,11 @@ class _Lowering:
     def _lowering_of(self, operation: str, node: Node) -> Lowering:
         if operation in LOWERINGS:
             return LOWERINGS[operation]
-        hint = suggest(operation, LOWERINGS)
         raise InputError(
             Problem(
                 f"torch operator {operation} (node {node.name}, {call_name(node)}"
                 f"{source_line(node)}) cannot be imported; add a function with "
-                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten'
-                f"{'; ' + hint if hint else ''}",
+                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten',
                 where="workload",
             )
         )

@@ -194,9 +194,9 @@ def _join(view: View, outer: ViewAxis, inner: ViewAxis) -> ViewAxis | None:
         return None
     if outer_axis.padded or inner_axis.padded:
         return None
-    if not (view.covers(outer) and view.covers(inner)):
-        return None
-    return ViewAxis(size, view.storage.join(outer_axis, inner_axis), 1)
+    if outer_step * inner_axis.size != inner_step * inner.size:
+        return None  # stepping past the end of the inner axis is not the next outer position
+    return ViewAxis(size, view.storage.join(outer_axis, inner_axis), inner_step)
 
 
 def _split(axis: ViewAxis, sizes: Sequence[int]) -> list[ViewAxis]:

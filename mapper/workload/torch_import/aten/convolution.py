@@ -12,11 +12,8 @@ from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import View
 
 
-@lowers("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution")
+@lowers("aten.conv1d", "aten.conv2d", "aten.conv3d")
 def lower_convolution(call: Call) -> Value:
-    if call.arguments.get("transposed"):
-        message = f"{call.name} is a transposed convolution, which cannot be imported"
-        raise InputError(Problem(message, where="workload"))
     data, weight = call["input"], call["weight"]
     rank = len(weight.shape) - 2
     if len(data.shape) == rank + 1:

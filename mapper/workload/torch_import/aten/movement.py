@@ -101,9 +101,10 @@ def lower_nearest_upsampling(call: Call) -> Value:
 def lower_cache_update(call: Call) -> Value:
     """A part of an input overwritten in place, as caches are: only the new part moves."""
     cache: View = call["self"]
-    if cache.storage.kind != "input" or cache.storage.constant:
+    if cache.storage.kind != "input":
         message = f"{call.name}: only a tensor that is an input of the network can be updated"
         raise InputError(Problem(message, where="workload"))
+    cache.storage.constant = False
     dim = call["dim"] % len(cache.axes)
     size = cache.shape[dim]
     start = (call["start"] or 0) % size

@@ -11,14 +11,20 @@ from mapper.workload.torch_import.draft import Kernel, point_dims
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import View
 
-# A sum is a mean without the final scaling; extremes and their positions are comparisons.
+# What a vector unit does and the scalar operations an element. A sum is a mean without the
+# final scaling; extremes and their positions are comparisons; a norm squares and adds, a
+# variance subtracts the mean, squares and adds after having added once for the mean.
 _REDUCTIONS = {
-    "aten.mean": "mean",
-    "aten.sum": "add",
-    "aten.amax": "max",
-    "aten.amin": "max",
-    "aten.argmax": "max",
-    "aten.argmin": "max",
+    "aten.mean": ("mean", 1),
+    "aten.sum": ("add", 1),
+    "aten.amax": ("max", 1),
+    "aten.amin": ("max", 1),
+    "aten.argmax": ("max", 1),
+    "aten.argmin": ("max", 1),
+    "aten.linalg_vector_norm": ("add", 2),
+    "aten.norm": ("add", 2),
+    "aten.var": ("add", 4),
+    "aten.std": ("add", 4),
 }
 
 
@@ -44,7 +50,7 @@ def lower_adaptive_max_pool(call: Call) -> Value:
 
 @lowers(*_REDUCTIONS)
 def lower_reduction(call: Call) -> Value:
-    return _reduce(call, _REDUCTIONS[call.operation])
+    return _reduce(call, *_REDUCTIONS[call.operation])
 
 
 @lowers("aten.max", "aten.min")
@@ -52,10 +58,10 @@ def lower_extreme(call: Call) -> Value:
     """torch's ``max``: of two tensors, or over one axis with the positions, or over all."""
     if call.arguments.get("other") is not None:
         return call.emit_pointwise("max", "max", 1, call["self"], call["other"])
-    return _reduce(call, "max")
+    return _reduce(call, "max", 1)
 
 
-def _reduce(call: Call, operation: str) -> View:
+def _reduce(call: Call, operation: str, ops: int) -> View:
     data: View = call["self"]
     rank = len(data.axes)
     reduced = {dim % rank for dim in _listed(call.arguments.get("dim"), rank)}
@@ -66,7 +72,8 @@ def _reduce(call: Call, operation: str) -> View:
         inputs=(at(*dims),),
         output=at(*(dims[axis] for axis in kept)),
     )
-    kernel = Kernel(kind=call.operation.removeprefix("aten."), operation=operation, nest=nest)
+    kind = call.operation.removeprefix("aten.")
+    kernel = Kernel(kind=kind, operation=operation, nest=nest, ops_per_point=ops)
     shape = [data.shape[axis] for axis in kept]
     result = call.draft.emit(call.name, kernel, [data], shape, call.dtype)
     return call.draft.reshape(result, call.shape)

@@ -1,0 +1,145 @@
+"""Do the imported networks have exactly the MACs and parameters of the torch modules?
+
+Three counts that share no code with the importer: hooks on torch's layers while the module runs
+on meta tensors, torch's own flop counter, and numbers published for the architecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from mapper.workload import zoo
+from mapper.workload.load import load_workload
+from mapper.workload.parameters import parse_parameters, split_spec
+
+SPECS = (
+    "resnet18",
+    "resnet18:batch=2,image=160,classes=10",
+    "resnet50",
+    "mobilenet_v2",
+    "mobilenet_v2:image=192",
+    "vit_s",
+    "vit_s:batch=3,image=96",
+    "gpt2",
+    "gpt2:batch=4,seq=64",
+    "llama3-8b",
+    "llama3-8b:phase=decode,batch=4,ctx=256",
+)
+
+# Parameters as the authors or the standard implementation state them (torchvision for the
+# convolutional networks, timm for ViT-S/16, the released checkpoints for the language models);
+# MACs at 224 x 224 by torchvision's model tables, which give 1.81, 4.09 and 0.30 G.
+PUBLISHED = {
+    "resnet18": (11_689_512, 1_814_073_344),
+    "resnet50": (25_557_032, 4_089_184_256),
+    "mobilenet_v2": (3_504_872, 300_774_272),
+    "vit_s": (22_050_664, None),
+    "gpt2": (124_439_808, None),
+    "llama3-8b": (8_030_261_248, None),
+}
+
+
+@dataclass
+class MacCount(TorchFunctionMode):
+    """Counts a module's products while it runs: layers by hooks, attention by its function."""
+
+    macs: int = 0
+    handles: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def watch(self, module: nn.Module) -> None:
+        for layer in module.modules():
+            if isinstance(layer, (nn.Conv2d, nn.Linear)):
+                self.handles.append(layer.register_forward_hook(self._layer))
+
+    def _layer(self, layer: nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        # Every output element is a sum over one filter (one row of the matrix).
+        self.macs += output.numel() * (layer.weight.numel() // layer.weight.shape[0])
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            query, key, value = args[:3]
+            *batch, rows, size = query.shape
+            scores = rows * key.shape[-2] * torch.Size(batch).numel()
+            self.macs += scores * size + scores * value.shape[-1]
+        return func(*args, **(kwargs or {}))
+
+
+def build(spec: str) -> tuple[nn.Module, tuple[Any, ...]]:
+    name, given = split_spec(spec)
+    entry = zoo.describe(name)
+    with torch.device("meta"):
+        module, inputs = entry.builder(parse_parameters(name, entry.parameters, given))()
+    return module.eval(), inputs
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_macs_equal_a_count_by_hooks(spec: str) -> None:
+    module, inputs = build(spec)
+    count = MacCount()
+    count.watch(module)
+    with torch.no_grad(), torch.device("meta"), count:
+        module(*inputs)
+    assert load_workload(spec).macs == count.macs
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_macs_equal_torchs_flop_counter(spec: str) -> None:
+    module, inputs = build(spec)
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), torch.device("meta"), counter:
+        module(*inputs)
+    assert 2 * load_workload(spec).macs == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_parameters_equal_those_of_the_module(spec: str) -> None:
+    module, _ = build(spec)
+    assert load_workload(spec).parameters == sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_counts_equal_the_published_ones(name: str) -> None:
+    parameters, macs = PUBLISHED[name]
+    workload = load_workload(name)
+    assert workload.parameters == parameters
+    assert macs is None or workload.macs == macs
+
+
+def test_every_network_is_counted_here() -> None:
+    assert set(zoo.names()) == {split_spec(spec)[0] for spec in SPECS} == set(PUBLISHED)
+
+
+def test_batch_multiplies_macs_and_leaves_parameters() -> None:
+    one, four = (load_workload(f"resnet18:batch={batch}") for batch in (1, 4))
+    assert four.macs == 4 * one.macs
+    assert four.parameters == one.parameters
+
+
+def test_decoding_reads_every_cached_position() -> None:
+    """Per layer, query head and position: 128 MACs for the score and 128 for the context."""
+    short, long = (
+        load_workload(f"llama3-8b:phase=decode,batch=4,ctx={ctx}") for ctx in (256, 1280)
+    )
+    assert long.macs - short.macs == 4 * 32 * 32 * (1280 - 256) * (128 + 128)
+
+
+def test_tied_matrices_are_one_tensor() -> None:
+    readers = {
+        operator.name
+        for operator in load_workload("gpt2").operators
+        if any(access.tensor == "wte.weight" for access in operator.inputs)
+    }
+    assert readers == {"wte", "lm_head"}
