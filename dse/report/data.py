@@ -60,12 +60,6 @@ class Facts:
         return label(self.chosen) if self.chosen is not None else ""
 
 
-def wanted_designs(study: Study) -> tuple[Trial, ...]:
-    """The trials whose architectures and checks the report needs: start, then recommended."""
-    found = [d.trial for d in recommended(study.feasible, study.objective_keys)]
-    return (study.start, *(t for t in found if t.number != study.start.number))
-
-
 def gather(study: Study, evidence: Evidence) -> Facts:
     """The facts of a study, whatever state it is in."""
     designs = recommended(study.feasible, study.objective_keys)

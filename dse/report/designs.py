@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dse.pareto import non_dominated, scale_of
+from dse.pareto import non_dominated
 from dse.report import display
 from dse.study import Study
 from dse.trial import Trial
@@ -43,16 +43,12 @@ def label(trial: Trial) -> str:
 
 
 def compromise(front: Sequence[Trial], keys: Sequence[str]) -> Trial:
-    """The design nearest to the ideal point.
+    """The design with the least product of all objectives (such as energy x delay x area).
 
-    Objectives are compared as logarithms, each scaled to 0 at its best and 1 at its worst value
-    on the front, so that neither units nor decades decide. Ties: the earliest trial.
+    One per cent of any objective counts the same, and the choice does not depend on the units
+    or on how extreme the ends of the front are. Ties: the earliest trial.
     """
-    scale = scale_of(front, keys)
-    return min(
-        front,
-        key=lambda t: (math.hypot(*scale.apply([t.objectives[k] for k in keys])), t.number),
-    )
+    return min(front, key=lambda t: (math.fsum(math.log(t.objectives[k]) for k in keys), t.number))
 
 
 def recommended(feasible: Sequence[Trial], keys: Sequence[str]) -> tuple[Design, ...]:

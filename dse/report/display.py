@@ -5,6 +5,7 @@ Every unit comes from ``arch.units``; this module only chooses among them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -74,12 +75,18 @@ READINGS = {
 
 
 def typeset(text: str) -> str:
-    """The typographic form of a unit: ``12 us`` becomes ``12 µs``, ``mm2`` becomes ``mm²``."""
-    number, _, unit = text.rpartition(" ")
-    if unit.startswith("u"):
-        unit = "µ" + unit[1:]
-    unit = unit.replace("m2", "m²").replace("J s", "J·s")
-    return f"{number} {unit}" if number else unit
+    """Typographic units: ``12 us`` becomes ``12 µs``, ``mm2`` ``mm²``, ``<=`` ``≤``."""
+    for pattern, form in _TYPESET:
+        text = pattern.sub(form, text)
+    return text
+
+
+_TYPESET = (
+    (re.compile(r"\bu(?=[sJWm])"), "µ"),
+    (re.compile(r"(?<=m)2\b"), "²"),
+    (re.compile(r"\bJ s\b"), "J·s"),
+    (re.compile(r"<="), "≤"),
+)
 
 
 def value(key: str, number: float) -> str:
@@ -135,12 +142,14 @@ def change(key: str, start: float, new: float) -> str:
 
 
 def percent(share: float) -> str:
-    """``12 %``; small shares keep a digit, and a non-zero share is never shown as zero."""
+    """``12 %``; small shares keep two digits, and rounding never makes a part nothing or all."""
     number = 100 * share
-    if number == 0:
-        return "0 %"
+    if number in (0, 100):
+        return f"{number:.0f} %"
     if abs(number) < 0.01:
-        return "< 0.01 %" if number > 0 else "> -0.01 %"
+        return "< 0.01 %" if number > 0 else "> −0.01 %"
+    if 99.5 <= number < 100:
+        return f"{number:.1f} %" if number < 99.95 else "> 99.9 %"
     return f"{number:.0f} %" if abs(number) >= 10 else f"{number:.2g} %"
 
 

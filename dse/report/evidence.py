@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arch.spec import Architecture
+from sim.timeline import Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,17 +27,6 @@ class FidelityCheck:
     number: int
     latency_ps: Mapping[str, float]
     energy_pj: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """A stretch of time in which a port works on one tile operation."""
-
-    port: str
-    start_ps: int
-    end_ps: int
-    operator: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

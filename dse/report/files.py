@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arch.load import dump_architecture, load_architecture
+from arch.load import dump_architecture
 from dse.report.data import Facts, gather
 from dse.report.evidence import Evidence
 from dse.report.figures import (
@@ -18,6 +18,7 @@ from dse.report.figures import (
     layers,
     parameters,
     pareto,
+    timeline,
 )
 from dse.report.figures.style import RC, Rendered, render
 from dse.report.html import page
@@ -35,6 +36,7 @@ FIGURES: Mapping[str, Callable[[Facts], Figure | None]] = {
     "parameters": parameters.draw,
     "layers": layers.draw,
     "breakdown": breakdown.draw,
+    "timeline": timeline.draw,
 }
 
 
@@ -82,7 +84,7 @@ def design_files(facts: Facts) -> dict[str, bytes]:
     files = {}
     for trial in facts.front:
         name = design_name(facts, trial)
-        architecture = load_architecture(facts.study.config.arch, trial.overrides)
+        architecture = facts.study.config.architecture(trial.overrides)
         files[f"{name}.yaml"] = dump_architecture(architecture, name).encode()
     return files
 

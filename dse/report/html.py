@@ -117,7 +117,7 @@ def _subtitle(facts: Facts) -> str:
 def _question(facts: Facts) -> list[tuple[str, list[str]]]:
     config, study = facts.study.config, facts.study
     minimised = [f"{display.title(q.key)}: {q.meaning}" for q in config.objectives]
-    limits = [c.text for c in config.constraints] or ["none"]
+    limits = [display.typeset(c.text) for c in config.constraints] or ["none"]
     sampler = f"{config.sampler.name} sampler, seed {config.seed}"
     effort = f"mappings for least {config.mapping.objective}, {config.mapping.effort} effort"
     return [
@@ -183,7 +183,9 @@ def _commands(config: SearchConfig, chosen_file: str) -> list[str]:
 
 
 def _config_name(config: SearchConfig) -> str:
-    """The shipped name where it is one, else the path."""
-    name = config.path.stem
-    shipped = name in catalog.names("search") and catalog.find("search", name) == config.path
-    return name if shipped else str(config.path)
+    """The name of the shipped configuration that it is, else a file with the text below."""
+    if config.name in catalog.names("search"):
+        shipped = catalog.find("search", config.name).read_text(encoding="utf-8")
+        if shipped == config.text:
+            return config.name
+    return f"{config.name}.yaml"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from arch.spec import Architecture
 from dse.config import Constraint
+from dse.report import display
 from dse.study import Study
 from dse.trial import Trial, TrialState
 
@@ -31,7 +32,7 @@ def margins(constraints: Sequence[Constraint], trial: Trial) -> tuple[Margin, ..
     """For each configured constraint."""
     return tuple(
         Margin(
-            text=c.text,
+            text=display.typeset(c.text),
             limit=c.limit,
             value=trial.objectives[c.quantity.key],
             key=c.quantity.key,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from arch.load import load_architecture
 from dse.config import (
     Constraint,
     MappingSettings,
@@ -187,7 +188,7 @@ def trial(number: int, overrides: Mapping[str, Any], limit: float = AREA_LIMIT_M
         state=TrialState.INFEASIBLE if reason else TrialState.COMPLETE,
         reason=reason,
         objectives=objectives,
-        constraints={"area": violation, "hardware": max(short, 0.0)},
+        constraints={"area": violation, **({"fits": short} if short > 0 else {})},
         metrics=None if short > 0 else {WORKLOAD: document},
         fidelity="analytical",
         seed=7,
@@ -210,7 +211,9 @@ def config(
         description="ResNet-18 on an edge accelerator",
         workloads=(WeightedWorkload(spec=WORKLOAD),),
         arch="edge_npu",
-        mapping=MappingSettings(objective="edp", effort="full"),
+        base=load_architecture("edge_npu").document,
+        space=SPACE,
+        mapping=MappingSettings(objective="edp", effort="exact"),
         objectives=tuple(QUANTITIES[name] for name in objectives),
         constraints=(Constraint(quantity=area, limit=limit, text=f"area <= {limit} mm2"),),
         fidelity="analytical",
@@ -218,9 +221,7 @@ def config(
         trials=trials,
         batch=1,
         seed=7,
-        path=Path("configs/search/demo.yaml"),
         text="name: demo\nworkload: resnet18\narch: edge_npu\n# <b>not markup</b> & more\n",
-        hash="0f3a9c12",
     )
 
 
@@ -245,7 +246,6 @@ def study(
             trials.append(trial(len(trials) + 1, SPACE.overrides(point), limit))
     return Study(
         config=settings,
-        space=SPACE,
         start=trial(0, BASE, limit),
         trials=tuple(trials),
         run_dir=run_dir,
