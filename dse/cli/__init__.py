@@ -1,8 +1,10 @@
 """The command line, ``dse``.
 
 Exit codes: 0 done, 1 a bug, 2 input that makes no sense, 3 hardware that cannot run the
-workload, 130 interrupted. Each command is a module of this package with a function ``run``;
-it is imported when the command is called, so that ``dse --help`` answers at once.
+workload (or a search that found none that can), 130 interrupted.
+
+Each command is a module of this package with a function ``run``; it is imported when the
+command is called, so that ``dse --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -20,14 +22,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from arch.errors import InputError
+from dse.cli import exits
 from mapper.cost import InfeasibleError
 
 INDENT = " " * len("dse: ")
-EXIT_BUG = 1
-EXIT_BAD_INPUT = 2
-EXIT_INFEASIBLE = 3
-EXIT_INTERRUPTED = 130
-
 #: command -> its line in ``dse --help``; the module is ``dse.cli.<command>``
 COMMANDS = {
     "search": "Search hardware and mapping together; write a report.",
@@ -91,7 +89,7 @@ def build_group() -> TyperGroup:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     settings = Settings()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         code = build_group().main(given, prog_name="dse", standalone_mode=False, obj=settings)
         sys.stdout.flush()
@@ -99,10 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return report_usage(error)
     except InputError as error:
         complain(str(error), heading="")
-        return EXIT_BAD_INPUT
+        return exits.BAD_INPUT
     except InfeasibleError as error:
         complain(f"the hardware cannot run this: {error}")
-        return EXIT_INFEASIBLE
+        return exits.INFEASIBLE
     except Exception as error:
         return report_bug(error, settings)
     return code if isinstance(code, int) else 0
@@ -119,7 +117,7 @@ def report_usage(error: typer.TyperException) -> int:
     complain(error.format_message())
     if context is not None:
         complain(f"see: {context.command_path} --help", heading=INDENT)
-    return EXIT_BAD_INPUT
+    return exits.BAD_INPUT
 
 
 def report_bug(error: Exception, settings: Settings) -> int:
@@ -130,4 +128,4 @@ def report_bug(error: Exception, settings: Settings) -> int:
         complain(
             "its traceback, for the report: dse --debug ... (the same command)", heading=INDENT
         )
-    return EXIT_BUG
+    return exits.BUG

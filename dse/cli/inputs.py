@@ -48,3 +48,20 @@ def output_file(option: str, path: Path) -> Path:
         if applies:
             raise InputError(Problem(f"cannot write '{path}': {reason}", where=option))
     return path
+
+
+def output_folder(option: str, path: Path) -> Path:
+    """A folder that exists or can be made: checked before any work is done for it."""
+    existing = next(p for p in (path.resolve(), *path.resolve().parents) if p.exists())
+    if not existing.is_dir():
+        raise InputError(Problem(f"cannot write '{path}': '{existing}' is a file", where=option))
+    if not os.access(existing, os.W_OK):
+        raise InputError(Problem(f"cannot write '{path}': permission denied", where=option))
+    return path
+
+
+def positive(option: str, number: int) -> int:
+    """A count of at least one."""
+    if number < 1:
+        raise InputError(Problem(f"{number} is out of range; allowed 1 or more", where=option))
+    return number

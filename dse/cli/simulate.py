@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from mapper.search.network import OBJECTIVES, map_workload
-from sim.models import FIDELITIES, cost_model
-from sim.prices import price
-from sim.trace import write_trace
 
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.console import messages, print_json, results
 from dse.document import metrics_document
+from mapper.search.network import OBJECTIVES, map_workload
 from mapper.workload.load import load_workload
+from sim.models import FIDELITIES, cost_model
+from sim.prices import price
+from sim.trace import write_trace
 
 
 def run(
