@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +102,9 @@ class _Prices:
                 [at[Column("used", over=(axis,))] for axis in order.contended], dtype=np.int64
             ),
             axis_sizes=np.array([axes[axis] for axis in order.contended], dtype=np.float64),
+            lanes=float(math.prod(axes[axis] for axis in order.contended)),
             steps_column=at[Column("steps")],
+            lifted_steps_column=at[order.lifted(Column("steps"))],
             unit_revisits_column=at[Column("revisits", stage=-1)],
             step_ps=float(compute.step_ps),
             compute_pj=float(compute.operation_pj * self.run.operator.operations),
@@ -141,6 +144,7 @@ class _Prices:
                 kernel.MEMORY: self.memory_index(path[-1]),
                 kernel.D_IS_OUTPUT: operand == run.output,
                 kernel.COL_MOVED: at[order.at_datapath(operand)],
+                kernel.COL_LIFTED: at[order.lifted(order.at_datapath(operand))],
                 kernel.D_FINAL_BITS: run.bits[operand],
                 kernel.D_PARTIAL_BITS: run.partial_bits,
                 kernel.D_OUTPUTS: run.counts.operands[operand].elements,
@@ -159,6 +163,10 @@ def _memory_row(memory: Memory, price: Price) -> list[float]:
         price.write_pj_per_bit,
         float(memory.size_bytes * 8),
     ]
+
+
+#: Which dimensions are unrolled is decided first: until then all bounds are loose.
+_SPLIT_FIRST = {"used": 1e3}
 
 
 class _Problem:
@@ -187,14 +195,12 @@ class _Problem:
         calls = self._filter(best)
         if any(len(rows) == 0 for rows in self.rows):
             return calls, None
-        for g, rows in enumerate(self.rows):
-            self._keep(g, _undominated(rows))
-        self._sort_groups()
-        table, first = self._stacked()
-        smallest = _suffix_products([rows.min(axis=0) for rows in self.rows])
+        weights = np.array([_SPLIT_FIRST.get(c.kind, 1.0) for c in self.order.columns])
+        trees = [kernel.grow_tree(rows, weights) for rows in self.rows]
+        forest, root = _forest(trees)
         chosen = np.full(len(self.groups), -1, dtype=np.int64)
-        calls += kernel.search(table, first, smallest, self.model, best, chosen)
-        return calls, self._picked(chosen, first)
+        calls += kernel.search(forest, root, self.model, best, chosen)
+        return calls, self._picked(chosen, np.zeros(len(self.groups), dtype=np.int64))
 
     def _filter(self, best: FloatArray) -> int:
         """Drop rows that cannot be part of a better mapping, until nothing changes."""
@@ -217,13 +223,6 @@ class _Problem:
         self.rows[group] = np.ascontiguousarray(self.rows[group][rows])
         self.choices[group] = self.choices[group][rows]
 
-    def _sort_groups(self) -> None:
-        """Small groups first: the long last one is then only scanned where still needed."""
-        by_size = sorted(range(len(self.groups)), key=lambda g: (len(self.rows[g]), g))
-        self.groups = tuple(self.groups[g] for g in by_size)
-        self.rows = [self.rows[g] for g in by_size]
-        self.choices = [self.choices[g] for g in by_size]
-
     def _stacked(self) -> tuple[FloatArray, IntArray]:
         first = np.cumsum([0, *(len(rows) for rows in self.rows)], dtype=np.int64)
         return np.concatenate(self.rows), first
@@ -239,19 +238,16 @@ class _Problem:
         }
 
 
-def _undominated(factors: FloatArray) -> IntArray:
-    order = np.argsort(factors.sum(axis=1), kind="stable")
-    keep = kernel.undominated(np.ascontiguousarray(factors[order]))
-    kept: IntArray = np.sort(order[keep])
-    return kept
-
-
-def _suffix_products(rows: list[FloatArray]) -> FloatArray:
-    """``result[g]`` is the product of ``rows[g:]``; the last is all ones."""
-    result = np.ones((len(rows) + 1, len(rows[0])))
-    for g in range(len(rows) - 1, -1, -1):
-        result[g] = result[g + 1] * rows[g]
-    return result
+def _forest(trees: list[kernel.Tree]) -> tuple[kernel.Tree, IntArray]:
+    """All trees as one (children renumbered) and the node number of each root."""
+    root = np.cumsum([0, *(len(tree.row) for tree in trees[:-1])], dtype=np.int64)
+    return kernel.Tree(
+        smallest=np.concatenate([tree.smallest for tree in trees]),
+        spread=np.concatenate([tree.spread for tree in trees]),
+        left=np.concatenate([tree.left + at for tree, at in zip(trees, root, strict=True)]),
+        right=np.concatenate([tree.right + at for tree, at in zip(trees, root, strict=True)]),
+        row=np.concatenate([tree.row for tree in trees]),
+    ), root
 
 
 def _does_not_fit(run: Execution) -> InfeasibleError:

@@ -1,10 +1,10 @@
 """Branch and bound over tables of factors, compiled.
 
-Volumes are products of one row per group. A partial choice (rows for the first groups) is
-bounded from below by multiplying with the smallest factor of each column over the remaining
-groups: every volume can only grow from there, and latency, energy and the room needed grow
-with every volume. A branch whose bound is infeasible or no better than the best mapping found
-is cut; so what remains is optimal. Volumes are integers kept in floats, exact below 2**53.
+Volumes are products of one row per group. A box (a set of rows for each group) is bounded from
+below by multiplying the smallest factor of each column over its rows: latency, energy and the
+room needed grow with every volume. A box whose bound is infeasible or no better than the best
+mapping found is dropped, any other is split in two; so what remains is optimal. Volumes are
+integers kept in floats, exact below 2**53.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ COL_PARENT, COL_CHILD, COL_HELD, COL_VISITS, COL_REVISITS = 4, 5, 6, 7, 8
 FINAL_BITS, PARTIAL_BITS, DOUBLE_BUFFERED, OUTPUTS = 9, 10, 11, 12
 STAGE_FIELDS = 13
 # Columns of the datapath table (one row per operand).
-MEMORY, D_IS_OUTPUT, COL_MOVED, D_FINAL_BITS, D_PARTIAL_BITS, D_OUTPUTS = 0, 1, 2, 3, 4, 5
-DATAPATH_FIELDS = 6
+MEMORY, D_IS_OUTPUT, COL_MOVED, COL_LIFTED = 0, 1, 2, 3
+D_FINAL_BITS, D_PARTIAL_BITS, D_OUTPUTS = 4, 5, 6
+DATAPATH_FIELDS = 7
 # Columns of the memory table.
 READ_PS, WRITE_PS, SHARED_PORT, READ_PJ, WRITE_PJ, CAPACITY_BITS = 0, 1, 2, 3, 4, 5
 
@@ -35,8 +36,10 @@ LATENCY, ENERGY, EDP = 0, 1, 2
 class Model(NamedTuple):
     """The cost function's coefficients for one order of stages (see the column names above).
 
-    ``axis_columns`` and ``axis_sizes`` are those of the contended axes; ``lanes`` is the
-    product of all axes' sizes.
+    ``axis_columns`` and ``axis_sizes`` are those of the contended axes, ``lanes`` the product
+    of these sizes. A lifted column is a volume times the axes used: divided by ``lanes`` it
+    bounds the volume from below, and unlike the volume itself it stays tight in a box whose
+    dimensions cannot all be unrolled at once.
     """
 
     stages: IntArray
@@ -44,7 +47,9 @@ class Model(NamedTuple):
     memories: FloatArray
     axis_columns: IntArray
     axis_sizes: FloatArray
+    lanes: float
     steps_column: int
+    lifted_steps_column: int
     unit_revisits_column: int
     step_ps: float
     compute_pj: float
@@ -77,7 +82,8 @@ def cost(volumes, model, traffic, answer):  # type: ignore[no-untyped-def]
         _add_stage(volumes, model.stages, s, traffic)
     for d in range(model.datapaths.shape[0]):
         _add_datapath(volumes, model, d, traffic)
-    latency = volumes[model.steps_column] * model.step_ps
+    steps = max(volumes[model.steps_column], volumes[model.lifted_steps_column] / model.lanes)
+    latency = steps * model.step_ps
     energy = model.compute_pj
     overflow = 0.0
     for m in range(memories.shape[0]):
@@ -124,7 +130,7 @@ def _add_stage(volumes, stages, s, traffic):  # type: ignore[no-untyped-def]
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
 def _add_datapath(volumes, model, d, traffic):  # type: ignore[no-untyped-def]
     paths = model.datapaths
-    moved = volumes[paths[d, COL_MOVED]]
+    moved = max(volumes[paths[d, COL_MOVED]], volumes[paths[d, COL_LIFTED]] / model.lanes)
     memory = paths[d, MEMORY]
     if paths[d, D_IS_OUTPUT]:
         width = paths[d, D_FINAL_BITS]
@@ -195,66 +201,139 @@ def promising(rows, others, model, best):  # type: ignore[no-untyped-def]
     return mask
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def search(table, first, smallest, model, best, chosen):  # type: ignore[no-untyped-def]
-    """Depth-first over groups; improves ``best`` and ``chosen`` in place, returns evaluations.
+class Tree(NamedTuple):
+    """A group's rows in a binary tree of boxes; node 0 is the root.
 
-    ``smallest[g]`` is the product over groups from ``g`` on of their smallest factors.
+    ``smallest[node]`` is the column-wise minimum of the node's rows and ``spread[node]`` how
+    much they differ (0 for a single row). A leaf has ``row >= 0``, an inner node two children.
     """
-    groups, columns = len(first) - 1, table.shape[1]
-    partial = np.ones((groups + 1, columns))
-    bound = np.empty(columns)
+
+    smallest: FloatArray
+    spread: FloatArray
+    left: IntArray
+    right: IntArray
+    row: IntArray
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def grow_tree(rows, weights):  # type: ignore[no-untyped-def]
+    """Split boxes of rows at the column in which they differ most, down to single rows.
+
+    ``weights`` says how much a column's differences matter. Of rows that are equal in every column only the first is kept.
+    """
+    count, columns = rows.shape
+    nodes = 2 * count
+    smallest = np.empty((nodes, columns))
+    spread = np.zeros(nodes)
+    left, right = np.full(nodes, -1), np.full(nodes, -1)
+    row = np.full(nodes, -1)
+    begin, end = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    order = np.arange(count)
+    scratch = np.empty(count, dtype=np.int64)
+    end[0] = count
+    made, node = 1, 0
+    while node < made:
+        a, b = begin[node], end[node]
+        widest, split, threshold = 0.0, -1, 0.0
+        for c in range(columns):
+            low = high = rows[order[a], c]
+            for i in range(a + 1, b):
+                low, high = min(low, rows[order[i], c]), max(high, rows[order[i], c])
+            smallest[node, c] = low
+            width = weights[c] * np.log(high / low)
+            spread[node] += width
+            if width > widest:
+                widest, split, threshold = width, c, np.sqrt(low * high)
+        if split < 0:
+            row[node] = order[a]
+        else:
+            middle, tail = a, 0
+            for i in range(a, b):
+                if rows[order[i], split] <= threshold:
+                    order[middle] = order[i]
+                    middle += 1
+                else:
+                    scratch[tail] = order[i]
+                    tail += 1
+            order[middle:b] = scratch[:tail]
+            left[node], right[node] = made, made + 1
+            begin[made], end[made] = a, middle
+            begin[made + 1], end[made + 1] = middle, b
+            made += 2
+        node += 1
+    return Tree(smallest[:made], spread[:made], left[:made], right[:made], row[:made])
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def search(forest, root, model, best, chosen):  # type: ignore[no-untyped-def]
+    """Branch and bound over boxes of mappings; improves ``best`` and ``chosen`` in place.
+
+    ``forest`` holds the trees of all groups behind one another, ``root[g]`` is the root of
+    group ``g``. A box is one node per group. Returns the number of evaluations.
+    """
+    groups, columns = len(root), forest.smallest.shape[1]
     traffic = np.empty((model.memories.shape[0], 3))
     answer = np.empty(3)
-    row = first[:-1].copy()
-    calls = 0
-    depth = 0
-    while depth >= 0:
-        if row[depth] == first[depth + 1]:
-            row[depth] = first[depth]
-            depth -= 1
-            if depth >= 0:
-                row[depth] += 1
+    volumes, others = np.empty(columns), np.empty(columns)
+    stack = np.empty((64 * groups + 64, groups), dtype=np.int64)
+    bounds = np.empty((len(stack), 2))
+    stack[0] = root
+    bounds[0] = 0.0
+    top, calls = 1, 0
+    while top > 0:
+        top -= 1
+        if not better(model.objective, bounds[top, 0], bounds[top, 1], best):
             continue
+        box = stack[top].copy()
+        widest, g = 0.0, -1
+        for h in range(groups):
+            if forest.spread[box[h]] > widest:
+                widest, g = forest.spread[box[h]], h
+        if g < 0:
+            best[:] = bounds[top]
+            for h in range(groups):
+                chosen[h] = forest.row[box[h]]
+            continue
+        if top + 2 > len(stack):
+            grown, more = (
+                np.empty((2 * len(stack), groups), np.int64),
+                np.empty((2 * len(stack), 2)),
+            )
+            grown[:top], more[:top] = stack[:top], bounds[:top]
+            stack, bounds = grown, more
+        node, pushed = box[g], 0
         for c in range(columns):
-            volume = partial[depth, c] * table[row[depth], c]
-            partial[depth + 1, c] = volume
-            bound[c] = volume * smallest[depth + 1, c]
-        calls += 1
-        cost(bound, model, traffic, answer)
-        if answer[0] > 1.0 or not better(model.objective, answer[1], answer[2], best):
-            row[depth] += 1
-        elif depth == groups - 1:
-            best[0], best[1] = answer[1], answer[2]
-            chosen[:] = row
-            row[depth] += 1
-        else:
-            depth += 1
-            row[depth] = first[depth]
+            others[c] = 1.0
+        for h in range(groups):
+            if h != g:
+                for c in range(columns):
+                    others[c] *= forest.smallest[box[h], c]
+        for child in (forest.left[node], forest.right[node]):
+            box[g] = child
+            for c in range(columns):
+                volumes[c] = others[c] * forest.smallest[child, c]
+            calls += 1
+            cost(volumes, model, traffic, answer)
+            if answer[0] <= 1.0 and better(model.objective, answer[1], answer[2], best):
+                stack[top] = box
+                bounds[top, 0], bounds[top, 1] = answer[1], answer[2]
+                top += 1
+                pushed += 1
+        if pushed == 2 and better(
+            model.objective, bounds[top - 2, 0], bounds[top - 2, 1], bounds[top - 1]
+        ):
+            _swap(stack, bounds, top)
     return calls
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def undominated(rows):  # type: ignore[no-untyped-def]
-    """Mask of the rows of which no other row is at most as large in every column.
-
-    Of equal rows the first stays. Rows must be sorted by their sum.
-    """
-    count, columns = rows.shape
-    keep = np.ones(count, dtype=np.bool_)
-    kept = np.empty(count, dtype=np.int64)
-    found = 0
-    for i in range(count):
-        for k in range(found):
-            dominated = True
-            for c in range(columns):
-                if rows[kept[k], c] > rows[i, c]:
-                    dominated = False
-                    break
-            if dominated:
-                keep[i] = False
-                break
-        if keep[i]:
-            kept[found] = i
-            found += 1
-    return keep
+def _swap(stack, bounds, top):  # type: ignore[no-untyped-def]
+    """The more promising of the two boxes on top is explored first."""
+    for column in range(stack.shape[1]):
+        kept = stack[top - 1, column]
+        stack[top - 1, column] = stack[top - 2, column]
+        stack[top - 2, column] = kept
+    for column in range(2):
+        bound = bounds[top - 1, column]
+        bounds[top - 1, column] = bounds[top - 2, column]
+        bounds[top - 2, column] = bound

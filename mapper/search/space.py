@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,13 +34,15 @@ class Column:
     ``kind`` is ``moved`` (elements moved, one copy per instance along ``over``), ``held``
     (elements that an instance keeps), ``visits`` (tiles that pass through), ``revisits``
     (visits of the same output), ``steps`` or ``used`` (of the axis in ``over``). ``stage``
-    is a position in the order of stages; -1 is one step of the compute unit.
+    is a position in the order of stages; -1 is one step of the compute unit. A ``lifted``
+    column is multiplied by the contended axes used.
     """
 
     kind: str
     operand: int = -1
     stage: int = -1
     over: tuple[str, ...] = ()
+    lifted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +67,10 @@ class StageOrder:
                 yield self.revisits_below(stage)
         for operand in range(len(self.run.paths)):
             yield self.at_datapath(operand)
+            yield self.lifted(self.at_datapath(operand))
         yield Column("revisits", stage=-1)
         yield Column("steps")
+        yield self.lifted(Column("steps"))
         for axis in self.contended:
             yield Column("used", over=(axis,))
 
@@ -96,6 +100,10 @@ class StageOrder:
         operand, memory = self.stages[stage]
         return Column("moved", operand, stage, memory.replicated_over)
 
+    def lifted(self, column: Column) -> Column:
+        """``column`` times the contended axes used (see ``kernel.Model``)."""
+        return replace(column, lifted=bool(self.contended))
+
     def at_datapath(self, operand: int) -> Column:
         return Column("moved", operand, -1, self.run.paths[operand][-1].replicated_over)
 
@@ -123,7 +131,7 @@ class StageOrder:
         options = [self.group_tilings(dim) for dim in group]
         counts = [np.arange(len(option)) for option in options]
         choice = np.stack([g.ravel() for g in np.meshgrid(*counts, indexing="ij")], axis=1)
-        rows = _GroupRows(self.run, group, options, choice)
+        rows = _GroupRows(self.run, group, options, choice, self.contended)
         factors = np.stack([rows.factor(column) for column in self.columns], axis=1)
         return factors, choice
 
@@ -195,7 +203,9 @@ class _GroupRows:
         group: tuple[str, ...],
         options: list[Tilings],
         choice: IntArray,
+        contended: tuple[str, ...],
     ) -> None:
+        self._contended = contended
         self._run = run
         self._group = group
         self._spatial = [option.spatial[choice[:, i]] for i, option in enumerate(options)]
@@ -204,7 +214,10 @@ class _GroupRows:
         self._rows = len(choice)
 
     def factor(self, column: Column) -> IntArray:
-        return _FACTORS[column.kind](self, column)
+        factor = _FACTORS[column.kind](self, column)
+        if column.lifted:
+            return factor * self.used(Column("used", over=self._contended))
+        return factor
 
     def _at(self, stage: int) -> list[IntArray]:
         if stage < 0:

@@ -1,0 +1,46 @@
+"""The best mapping of every operator of a workload; equal operators are searched once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from arch.spec import Architecture
+from mapper.cost import PriceList
+from mapper.search.exact import SearchResult, map_operator
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
+
+
+def map_workload(
+    workload: Workload, architecture: Architecture, price: PriceList, objective: str = "edp"
+) -> dict[str, SearchResult]:
+    """Operator name -> result. ``calls`` of a repeated operator are zero: none were needed.
+
+    Raises ``InfeasibleError`` for the first operator that the hardware cannot run.
+    """
+    known: dict[Hashable, SearchResult] = {}
+    results: dict[str, SearchResult] = {}
+    for operator in workload.operators:
+        key = same_work(workload, operator)
+        if key in known:
+            first = known[key]
+            mapping = replace(first.mapping, operator=operator.name)
+            results[operator.name] = replace(first, mapping=mapping, calls=0)
+        else:
+            known[key] = map_operator(workload, operator, architecture, price, objective)
+            results[operator.name] = known[key]
+    return results
+
+
+def same_work(workload: Workload, operator: Operator) -> Hashable:
+    """Equal for two operators exactly if any mapping of one costs the same for the other."""
+    tensors = [workload.tensor(access.tensor) for access in operator.accesses]
+    return (
+        operator.operation,
+        tuple(operator.extents.items()),
+        tuple(access.index for access in operator.accesses),
+        tuple((tensor.shape, tensor.dtype) for tensor in tensors),
+        operator.accumulator_dtype,
+        operator.ops_per_point,
+    )
