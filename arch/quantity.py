@@ -49,8 +49,10 @@ class Quantity:
         try:
             return self.parse(value, clock_hz)
         except InputError as error:
-            words = "".join(f" or '{word}'" for word in self.words)
-            raise InputError(Problem(f"{error}{'; or' if words else ''}{words[3:]}")) from error
+            if not self.words:
+                raise
+            words = " or ".join(f"'{word}'" for word in self.words)
+            raise InputError(Problem(f"{error} (or {words})")) from error
 
     def _out_of_range(self, value: object, number: float) -> str:
         zero = "0 or " if self.zero else ""

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -28,9 +28,14 @@ class Finding:
 
 
 class StrictModel(BaseModel):
-    """Base of every configuration model: no unknown keys, no coercion, frozen."""
+    """Base of every configuration model: no unknown keys, no coercion, frozen.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    A string below a field is its description in the published schema.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
+    )
 
     @classmethod
     def context(cls, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +50,10 @@ class StrictModel(BaseModel):
         yield from ()
 
 
-def findings(data: Any, model: type[Any]) -> tuple[Any, list[Finding]]:
+_Model = TypeVar("_Model", bound=StrictModel)
+
+
+def findings(data: Any, model: type[_Model]) -> tuple[_Model | None, list[Finding]]:
     """The validated model, or everything that is wrong with the data."""
     if not isinstance(data, Mapping):
         return None, [Finding((), f"expected a mapping of keys to values, got {_shown(data)}")]
@@ -144,6 +152,10 @@ def _too_large(entry: _Entry) -> str:
     return f"{_shown(entry.value)} is out of range; allowed at most {entry.context['le']}"
 
 
+def _empty(entry: _Entry) -> str:
+    return "must not be empty"
+
+
 def _other(entry: _Entry) -> str:
     message = entry.text.replace("Input should be", "expected")
     for formal, plain in _PLAIN_WORDS.items():
@@ -167,6 +179,7 @@ _SENTENCES: Mapping[str, Callable[[_Entry], str]] = {
     "union_tag_not_found": _no_tag,
     "union_tag_invalid": _unknown_tag,
     "value_error": _own,
+    "string_too_short": _empty,
     "greater_than_equal": _too_small,
     "less_than_equal": _too_large,
 }

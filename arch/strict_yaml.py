@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from arch.errors import InputError, Problem
-from arch.schema import Finding, StrictModel, findings
+from arch.schema import Finding, KeyPath, StrictModel, findings
 
-KeyPath = tuple[str | int, ...]
-_Model = Any
+_Model = TypeVar("_Model", bound=StrictModel)
 
 MAX_FILE_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -88,7 +87,7 @@ def parse_value(text: str) -> Any:
 def validate(document: Document, model: type[_Model]) -> _Model:
     """The checked model of a document; ``InputError`` with all of its problems."""
     checked, found = findings(document.data, model)
-    if found or checked is None:
+    if checked is None or found:
         raise InputError(_in_file_order(document, found))
     return checked
 
@@ -207,4 +206,4 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     return text
 
 
-__all__ = ["Document", "StrictModel", "parse_value", "read", "validate"]
+__all__ = ["Document", "KeyPath", "parse_value", "read", "validate"]

@@ -8,174 +8,42 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from arch import quantity, technology, units
+from arch import technology, units
 from arch.errors import InputError, suggest
-from arch.quantity import Quantity
+from arch.fields import (
+    MAX_CLOCK_HZ,
+    MIN_CLOCK_HZ,
+    AccessTime,
+    Area,
+    Clock,
+    Corner,
+    DramBandwidth,
+    DramEnergy,
+    DramSize,
+    DramType,
+    Dtypes,
+    Extent,
+    Latency,
+    Leakage,
+    Node,
+    OffChipArea,
+    OffChipPower,
+    OperationEnergy,
+    RegisterEnergy,
+    RegisterSize,
+    Role,
+    Roles,
+    SramBandwidth,
+    SramEnergy,
+    SramSize,
+    Stages,
+    VectorOperation,
+    WordSize,
+    at_least_one,
+    distinct,
+)
 from arch.schema import Finding, StrictModel
 from arch.spec import ROLES
-
-Role = Literal["input", "weight", "output"]
-Dtype = Literal["int4", "int8", "int16", "int32", "fp8", "bf16", "fp16", "fp32"]
-VectorOperation = Literal["add", "mul", "max", "mean", "copy", "activation", "softmax", "norm"]
-DramType = Literal["lpddr4", "ddr3", "ddr4", "gddr5", "gddr6", "hbm2", "hbm3"]
-Corner = Literal["low", "nominal", "high"]
-
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
-
-def _distinct(values: list[str]) -> list[str]:
-    repeated = sorted({value for value in values if values.count(value) > 1})
-    if repeated:
-        raise ValueError(f"lists {', '.join(repeated)} more than once")
-    return values
-
-
-def _some(values: list[str]) -> list[str]:
-    if not values:
-        raise ValueError("must list at least one")
-    return _distinct(values)
-
-
-# Limits: the widest of any chip known, see each line; zero where an ideal part makes sense.
-DramSize = Annotated[
-    int,  # a few MiB of pseudo-static RAM to a many-socket server
-    Quantity(parse=quantity.size, show=units.format_size, low=2 * MIB, high=8 << 40),
-]
-SramSize = Annotated[
-    int,  # one line to the largest on-chip memories of one die
-    Quantity(parse=quantity.size, show=units.format_size, low=16, high=GIB),
-]
-RegisterSize = Annotated[
-    int,  # one operand to a register file of a GPU core
-    Quantity(parse=quantity.size, show=units.format_size, low=1, high=4 * MIB),
-]
-WordSize = Annotated[int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=256)]
-DramBandwidth = Annotated[
-    int,  # a serial flash interface to eight stacks of HBM3E
-    Quantity(parse=quantity.bandwidth, show=units.format_bandwidth, low=100e6, high=10e12),
-]
-SramBandwidth = Annotated[
-    int | Literal["unlimited"],  # a byte at 100 MHz to 8 KiB per cycle at 2 GHz
-    Quantity(
-        parse=quantity.bandwidth,
-        show=units.format_bandwidth,
-        low=100e6,
-        high=16e12,
-        words=("unlimited",),
-    ),
-]
-DramEnergy = Annotated[
-    float | Literal["auto"],  # on-package links 0.2 pJ/bit to DDR2 with its bus 75 pJ/bit
-    Quantity(
-        parse=quantity.energy_per_byte,
-        show=units.format_energy_per_bit,
-        low=1.6,
-        high=800.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-SramEnergy = Annotated[
-    float | Literal["auto"],  # 1 KiB at 7 nm 0.03 pJ/B to 32 MiB at 65 nm 130 pJ/B
-    Quantity(
-        parse=quantity.energy_per_byte,
-        show=units.format_energy_per_byte,
-        low=0.005,
-        high=500.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-RegisterEnergy = Annotated[
-    float | Literal["auto"],  # a latch at 7 nm to a large register file at 65 nm
-    Quantity(
-        parse=quantity.energy_per_byte,
-        show=units.format_energy_per_byte,
-        low=0.0005,
-        high=40.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-OperationEnergy = Annotated[
-    float | Literal["auto"],  # an int4 product at 7 nm to a wide float at 65 nm
-    Quantity(
-        parse=quantity.energy,
-        show=units.format_energy_pj,
-        low=0.002,
-        high=100.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-Latency = Annotated[
-    int,  # up to 100 us: a flash page
-    Quantity(parse=quantity.time, show=units.format_time_ps, low=1, high=100e6, zero=True),
-]
-AccessTime = Annotated[
-    int | Literal["auto"],  # up to a microsecond: far beyond the largest macro
-    Quantity(
-        parse=quantity.time,
-        show=units.format_time_ps,
-        low=1,
-        high=1e6,
-        zero=True,
-        words=("auto",),
-    ),
-]
-Area = Annotated[
-    float | Literal["auto"],  # up to one reticle field, 26 mm x 33 mm
-    Quantity(
-        parse=quantity.area,
-        show=units.format_area_mm2,
-        low=1e-9,
-        high=858.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-OffChipArea = Annotated[
-    float,
-    Quantity(parse=quantity.area, show=units.format_area_mm2, low=1e-3, high=1e4, zero=True),
-]
-Leakage = Annotated[
-    float | Literal["auto"],
-    Quantity(
-        parse=quantity.power,
-        show=units.format_power_w,
-        low=1e-12,
-        high=100.0,
-        zero=True,
-        words=("auto",),
-    ),
-]
-OffChipPower = Annotated[
-    float,
-    Quantity(parse=quantity.power, show=units.format_power_w, low=1e-6, high=100.0, zero=True),
-]
-MIN_CLOCK_HZ, MAX_CLOCK_HZ = 5 * 10**6, 10**10  # slower and faster than any accelerator
-Clock = Annotated[
-    int,
-    Quantity(
-        parse=quantity.frequency,
-        show=units.format_frequency,
-        low=MIN_CLOCK_HZ,
-        high=MAX_CLOCK_HZ,
-    ),
-]
-Node = Annotated[
-    int,
-    Quantity(
-        parse=quantity.length,
-        show=units.format_length_nm,
-        low=technology.MIN_NODE_NM,
-        high=technology.MAX_NODE_NM,
-    ),
-]
-Extent = Annotated[int, Field(ge=1, le=4096)]
-Stages = Annotated[int, Field(ge=0, le=64)]
-Roles = Annotated[list[Role], AfterValidator(_some)]
-Dtypes = Annotated[list[Dtype], AfterValidator(_some)]
 
 
 class DramConfig(StrictModel):
@@ -185,66 +53,72 @@ class DramConfig(StrictModel):
     size: DramSize
     bandwidth: DramBandwidth
     energy: DramEnergy
+    """Per bit or byte moved; ``auto`` takes that of ``type``."""
     type: DramType | None = None
     latency: Latency
+    """From a request to its first byte."""
     keeps: Roles = Field(default=["input", "weight", "output"])
     area: OffChipArea = 0.0
     leakage: OffChipPower = 0.0
 
 
 class SramConfig(StrictModel):
-    """A buffer of the whole chip. ``word`` is the width of one access of its macro."""
+    """A buffer of the whole chip."""
 
     kind: Literal["sram"]
     size: SramSize
     keeps: Roles
+    """The operands that pass through it; others go by."""
     read_bandwidth: SramBandwidth
     write_bandwidth: SramBandwidth
     shared_port: bool = False
+    """Reads and writes take turns."""
     word: WordSize = 8
+    """Width of one access of its macro: a wider one costs less energy per byte."""
     read_energy: SramEnergy = "auto"
     write_energy: SramEnergy = "auto"
     latency: AccessTime = "auto"
     double_buffered: bool = True
+    """A tile that is replaced needs room for its successor too."""
     area: Area = "auto"
     leakage: Leakage = "auto"
 
 
 class RegistersConfig(StrictModel):
-    """Registers; sizes, bandwidths, area and leakage are of one instance.
-
-    Double-buffered by default: an array loads its next weights behind those in use.
-    """
+    """Registers; sizes, bandwidths, area and leakage are of one instance."""
 
     kind: Literal["registers"]
     per: Literal["chip", "column", "row", "pe"]
+    """What each has an instance of its own."""
     size: RegisterSize
     keeps: Roles
     read_bandwidth: SramBandwidth = "unlimited"
     write_bandwidth: SramBandwidth = "unlimited"
     read_energy: RegisterEnergy = "auto"
+    """Of each operand that is used; zero for a register whose output is held."""
     write_energy: RegisterEnergy = "auto"
     latency: Latency = 0
     double_buffered: bool = True
+    """The next tile is loaded behind the one in use, as arrays load their next weights."""
     area: Area = "auto"
     leakage: Leakage = "auto"
 
 
 class PeArrayConfig(StrictModel):
-    """The array. Energy, area and leakage are of one multiply-accumulate unit.
-
-    ``systolic``: operands move one element per cycle, so a tile ends ``rows + cols - 2`` cycles
-    after its last issue; ``broadcast``: they reach every element at once. A type narrower than
-    the multiplier may be listed if operands are sign-extended.
-    """
+    """The array. Energy, area and leakage are of one multiply-accumulate unit."""
 
     kind: Literal["pe_array"]
     rows: Extent
     cols: Extent
     dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "free"]
+    """Which loops the rows and columns may unroll."""
     interconnect: Literal["systolic", "broadcast"]
+    """Operands move one element per cycle (a tile ends ``rows + cols - 2`` cycles after its last
+    issue), or reach every element at once."""
     mac_pipeline: Stages
+    """Cycles from a product's operands to its sum."""
     dtypes: Dtypes
+    """Types of the operands; one narrower than the multiplier is sign-extended."""
     mac_energy: OperationEnergy = "auto"
     area: Area = "auto"
     leakage: Leakage = "auto"
@@ -256,7 +130,8 @@ class VectorUnitConfig(StrictModel):
     kind: Literal["vector_unit"]
     lanes: Extent
     pipeline: Stages
-    operations: Annotated[list[VectorOperation], AfterValidator(_some)]
+    """Cycles from operands to result."""
+    operations: Annotated[list[VectorOperation], AfterValidator(at_least_one)]
     dtypes: Dtypes
     op_energy: OperationEnergy = "auto"
     area: Area = "auto"
@@ -270,21 +145,23 @@ ComponentConfig = Annotated[
 
 
 class SpatialConfig(StrictModel):
-    """An architecture of family ``spatial``; components from the outermost memory inwards.
-
-    ``corner`` says which end of the range of sources ``auto`` values are taken from;
-    ``streamed`` lists operands that no memory on the chip keeps.
-    """
+    """An architecture of family ``spatial``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+    """The name of the file."""
     family: Literal["spatial"]
     description: Annotated[str, Field(min_length=1)]
     sources: list[str] = Field(default=[])
+    """Where the parameters come from."""
     clock: Clock
     technology: Node
+    """The node from which ``auto`` energies, areas, leakages and access times are taken."""
     corner: Corner = "nominal"
-    streamed: Annotated[list[Role], AfterValidator(_distinct)] = Field(default=[])
+    """Which end of the range of sources ``auto`` values are taken from."""
+    streamed: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
+    """Operands that no memory on the chip keeps, on purpose."""
     components: dict[str, ComponentConfig]
+    """From the outermost memory inwards, then the units that compute."""
 
     def array(self) -> tuple[str, PeArrayConfig]:
         """The name and configuration of the array."""
@@ -311,7 +188,8 @@ class SpatialConfig(StrictModel):
         yield from _counts(kinds)
         yield from _order(kinds)
         yield from _off_chip(components, kinds)
-        yield from _kept(data, components, kinds)
+        if all(kind in _KINDS for kind in kinds.values()):
+            yield from _kept(data, components, kinds)
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -391,7 +269,8 @@ def _kept(
     on_chip = [n for n, kind in kinds.items() if kind in ("sram", "registers")]
     kept = [role for name in on_chip for role in _roles(components[name])]
     streamed = data.get("streamed", [])
-    if not on_chip or not isinstance(streamed, list):
+    misread = not isinstance(streamed, list) or any(role not in ROLES for role in kept)
+    if misread or not on_chip:
         return
     for role in ROLES:
         if role not in kept and role not in streamed:
