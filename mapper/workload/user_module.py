@@ -35,6 +35,11 @@ _DTYPE = Parameter(
 #: with tensors) fails there and is run again with real ones.
 _DEVICES = ("meta", "cpu")
 
+_NOT_TRACED = (
+    "the module cannot be traced by torch.export (its control flow and shapes must not depend on "
+    "the values of its inputs)"
+)
+
 _EXPECTED = (
     "expected a torch.nn.Module and its example inputs: a tensor, a tuple of arguments or a "
     "dictionary of keyword arguments"
@@ -58,6 +63,7 @@ def find_user_network(spec: str) -> UserNetwork | None:
     """The network that ``spec`` names, if it has the form ``file.py:function``."""
     match = _SPEC.fullmatch(spec)
     if match is None:
+        _check_function_is_named(spec)
         return None
     file, function = Path(match["file"]), match["function"]
     functions = _functions(file)
@@ -66,6 +72,13 @@ def find_user_network(spec: str) -> UserNetwork | None:
     given = split_pairs(spec, match["parameters"] or "")
     parameters = parse_parameters(f"{file.name}:{function}", (_DTYPE,), given)
     return UserNetwork(file=file, function=function, parameters=parameters)
+
+
+def _check_function_is_named(spec: str) -> None:
+    if spec.endswith(".py"):
+        functions = ", ".join(_functions(Path(spec))) or "none"
+        message = f"a function of the file must be named, as in {spec}:make; it has {functions}"
+        raise InputError(Problem(message, where="workload"))
 
 
 def user_workload(network: UserNetwork) -> Workload:
@@ -108,15 +121,17 @@ def _traced_on(device: str, network: UserNetwork) -> Traced:
         with _users_code(network, f"{network.function}() fails"):
             result = function()
         module, arguments, keywords = _checked(network, result)
-        with _users_code(network, "the module cannot be traced by torch.export"):
+        with _users_code(network, _NOT_TRACED):
             return trace(module, arguments, keywords)
 
 
 def _load(network: UserNetwork) -> Callable[[], Any]:
-    spec = importlib.util.spec_from_file_location(network.file.stem, network.file)
+    name = f"user_network_{network.file.stem}"
+    spec = importlib.util.spec_from_file_location(name, network.file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up the module that they are defined in
     spec.loader.exec_module(module)
     function: Callable[[], Any] = getattr(module, network.function)
     return function

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import operator
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +72,7 @@ def trace(
     """
     import torch
 
-    with warnings.catch_warnings(), torch.no_grad():
-        # torch warns about its own internals while tracing; nothing there is for our user.
-        warnings.simplefilter("ignore")
+    with _quiet(), torch.no_grad():
         program = torch.export.export(
             module.eval(), tuple(inputs), dict(keywords or {}), strict=False
         )
@@ -86,6 +87,20 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
     ``dtype`` replaces every floating-point format (the network taken as quantized).
     """
     return _Lowering(traced.program, dtype, traced.canonical).run(name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch warns about its own internals while tracing; logs and prints what it then raises."""
+    sink = io.StringIO()
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(sink), redirect_stderr(sink):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 def _changes_shared_value(node: Node) -> bool:

@@ -126,6 +126,18 @@ def test_other_results_are_refused(net: Path, function: str, returned: str) -> N
     assert "expected a torch.nn.Module and its example inputs" in message
 
 
+def test_a_function_must_be_named(net: Path) -> None:
+    assert "it has make, in_a_tuple, by_name" in error(str(net))
+
+
+def test_dataclasses_can_be_defined(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    sizes = "@dataclass\nclass Sizes:\n    width: int = 8\n"
+    future = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    file.write_text(f"{future}{sizes}{NET.replace('8', 'Sizes().width')}")
+    assert load_workload(f"{file}:make").macs == 3 * 8 * 4
+
+
 def test_the_function_must_exist(net: Path) -> None:
     assert "did you mean 'make'?" in error(f"{net}:maek")
 
