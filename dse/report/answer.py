@@ -7,7 +7,7 @@ from typing import Any
 
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.designs import Design, label
+from dse.report.designs import Design, baseline, label
 from dse.report.settings import changed_settings
 from dse.trial import Trial
 
@@ -34,38 +34,40 @@ def answer(facts: Facts) -> Answer:
 
 
 def _headline(facts: Facts, chosen: Trial) -> str:
-    count = len(facts.study.trials)
-    if chosen is facts.study.start:
+    start, name = facts.study.start, facts.base.name
+    if chosen is start:
+        count = display.plural(len(facts.study.trials), "evaluated design")
         better = "a better compromise" if len(facts.keys) > 1 else "better"
-        return (
-            f"Keep the starting design {facts.base.name}: none of the "
-            f"{display.plural(count, 'evaluated design')} is {better}."
-        )
-    lead = f"Build design {label(chosen)}: {_gains(facts, chosen)} than {facts.base.name}"
-    if not facts.study.start.feasible:
-        return f"{lead}, which itself breaks a constraint ({facts.study.start.reason})."
-    return f"{lead}, the starting design."
+        return f"Keep the starting design {name}: none of {count} is {better}."
+    lead = f"Build design {label(chosen)}"
+    gains = _gains(facts, chosen)
+    compared = f"{lead}: {gains} than {name}, the starting design" if gains else lead
+    if start.feasible:
+        return f"{compared}."
+    return f"{compared}. The starting design {name} itself is infeasible ({start.reason})."
 
 
 def _gains(facts: Facts, trial: Trial) -> str:
-    """``2.10× faster and 1.30× larger``; unchanged objectives are left out."""
-    start = facts.study.start.objectives
-    words = [display.change(k, start[k], trial.objectives[k]) for k in facts.keys]
+    """``2.10× faster and 1.30× larger``; unchanged and unknown objectives are left out."""
+    known = [(k, b) for k in facts.keys if (b := baseline(facts.study, k)) is not None]
+    words = [display.change(k, start, trial.objectives[k]) for k, start in known]
     told = [word for word in words if word != display.EQUAL]
-    return display.listed(told) if told else "no different"
+    return display.listed(told) if told else ""
 
 
 def _alternative(facts: Facts, design: Design) -> str:
     roles = display.listed(role.name for role in design.roles)
+    lead = f"{roles[0].upper()}{roles[1:]}"
     if design.trial is facts.study.start:
-        return f"{roles[0].upper()}{roles[1:]}: the starting design."
-    return f"{roles[0].upper()}{roles[1:]}: {design.label}, {_gains(facts, design.trial)}."
+        return f"{lead}: the starting design."
+    gains = _gains(facts, design.trial)
+    return f"{lead}: {design.label}, {gains}." if gains else f"{lead}: {design.label}."
 
 
 def _nothing(facts: Facts) -> str:
     tried = display.plural(len(facts.study.trials), "design")
-    lead = f"No design meets every constraint ({tried} evaluated, and the start)."
-    nearest = facts.nearest
-    if nearest is None:
+    lead = f"No design meets every limit: {tried} evaluated, and the start."
+    if not facts.nearest:
         return lead
-    return f"{lead} The closest is {label(nearest)}: {nearest.reason}."
+    closest = facts.nearest[0]
+    return f"{lead} The closest is {label(closest)} ({closest.reason})."

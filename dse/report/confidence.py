@@ -54,10 +54,12 @@ MAPPING_GAP = (0.0, 0.10)
 INTERRUPTED_SHARE = (1.0, 0.5)
 
 RULES = (
-    f"convergence is good up to {LAST_GAIN[0]:.0%} more hypervolume from the last fifth of the "
-    f"trials, fair up to {LAST_GAIN[1]:.0%}; model agreement is good up to {FIDELITY_GAP[0]:.0%}, "
-    f"fair up to {FIDELITY_GAP[1]:.0%} between search fidelity and event simulation; mappings are "
-    f"good when all are proven optimal, fair up to {MAPPING_GAP[1]:.0%} from the lower bound"
+    f"convergence is good up to {display.percent(LAST_GAIN[0])} more hypervolume from the last "
+    f"fifth of the trials, fair up to {display.percent(LAST_GAIN[1])}; stability is good when they "
+    f"changed no recommendation, fair if none gained more than {display.percent(LAST_GAIN[1])}; "
+    f"model agreement is good up to {display.percent(FIDELITY_GAP[0])} between the search's model "
+    f"and event simulation, fair up to {display.percent(FIDELITY_GAP[1])}; mappings are good when "
+    f"all are proven optimal, fair up to {display.percent(MAPPING_GAP[1])} from the lower bound"
 )
 
 
@@ -176,10 +178,21 @@ def _mapping(case: Case) -> Finding | None:
     worst = max(0.0 if m["optimal"] else float(m["gap"]) for m in found)
     objective = case.study.config.mapping.objective
     text = f"{optimal} of {len(found)} layer mappings are proven optimal for {objective}"
-    text += "." if optimal == len(found) else (
-        f"; the others are within {display.percent(worst)} of a lower bound."
+    text += (
+        "."
+        if optimal == len(found)
+        else (f"; the others are within {display.percent(worst)} of a lower bound.")
     )
     return Finding(topic="Mapping", verdict=_graded(worst, MAPPING_GAP), text=text)
+
+
+def _constants(case: Case) -> Finding | None:
+    base = case.evidence.architectures[case.study.start.number]
+    sources = base.document.get("sources", ())
+    if not sources:
+        return None
+    text = f"Where the numbers of {base.name} come from: {'; '.join(map(str, sources))}."
+    return Finding(topic="Constants", verdict=Verdict.NOTE, text=text)
 
 
 FINDINGS: tuple[Callable[[Case], Finding | None], ...] = (
@@ -189,4 +202,5 @@ FINDINGS: tuple[Callable[[Case], Finding | None], ...] = (
     _fidelity,
     _lower_bound,
     _mapping,
+    _constants,
 )

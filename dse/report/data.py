@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from arch.spec import Architecture
 from dse.report.confidence import Case, Finding, how_sure
 from dse.report.convergence import Convergence, convergence
-from dse.report.designs import Design, label, nearest_miss, recommended
+from dse.report.designs import Design, label, nearest_misses, recommended
 from dse.report.evidence import Evidence
 from dse.report.explain import Comparison, why
 from dse.report.importance import Importance, importance
@@ -16,20 +16,23 @@ from dse.report.limits import Reason, infeasible_reasons
 from dse.study import Study
 from dse.trial import Trial
 
+#: How many designs to show when none is feasible.
+NEAREST = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """``designs`` are the recommended ones, the chosen first; empty if nothing is feasible.
 
     ``compared`` is the starting design, then the recommended ones that differ from it.
-    ``nearest`` is the trial that came closest to feasible, where none is.
+    ``nearest`` are the trials that came closest to feasible, where none is.
     """
 
     study: Study
     evidence: Evidence
     front: tuple[Trial, ...]
     designs: tuple[Design, ...]
-    nearest: Trial | None
+    nearest: tuple[Trial, ...]
     convergence: Convergence | None
     importance: tuple[Importance, ...]
     pairs: tuple[LayerPair, ...]
@@ -71,7 +74,7 @@ def gather(study: Study, evidence: Evidence) -> Facts:
         evidence=evidence,
         front=study.pareto() if designs else (),
         designs=designs,
-        nearest=None if designs else nearest_miss(study),
+        nearest=() if designs else nearest_misses(study, NEAREST),
         convergence=progress,
         importance=importance(study),
         pairs=side_by_side,

@@ -71,9 +71,21 @@ def best(front: Sequence[Trial], keys: Sequence[str], key: str) -> Trial:
     return min(front, key=lambda t: (*(t.objectives[k] for k in order), t.number))
 
 
-def nearest_miss(study: Study) -> Trial | None:
-    """The trial whose worst violation is least, for a search that found nothing feasible."""
+def nearest_misses(study: Study, count: int) -> tuple[Trial, ...]:
+    """The trials whose worst violations are least, for a search that found nothing feasible."""
     candidates = [t for t in (study.start, *study.trials) if t.constraints]
-    return min(
-        candidates, key=lambda t: (max(t.constraints.values(), default=0.0), t.number), default=None
-    )
+    return tuple(sorted(candidates, key=lambda t: (max(t.constraints.values()), t.number))[:count])
+
+
+#: Quantities that are lower bounds for a design that was not simulated.
+BOUNDED = frozenset({"latency_ps", "energy_pj", "edp_js"})
+
+
+def is_exact(trial: Trial, key: str) -> bool:
+    """Whether the value is a model's result; area needs no simulation."""
+    return key in trial.objectives and (trial.metrics is not None or key == "area_mm2")
+
+
+def baseline(study: Study, key: str) -> float | None:
+    """The starting design's value to compare with; ``None`` if it was never simulated."""
+    return study.start.objectives[key] if is_exact(study.start, key) else None

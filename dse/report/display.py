@@ -1,27 +1,27 @@
 """Numbers as people read them: values with units, ratios, plot axes.
 
-Every unit comes from ``arch.units``; this module only chooses among them.
+Units and formats come from ``arch.units`` and ``dse.quantities``; here they are chosen and typeset.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from arch import units
+from dse.quantities import QUANTITIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How one quantity is written: its name, its formatter, its units, words for a change.
+    """How one quantity is written: its title, its units, words for a change.
 
     ``scales`` maps a unit to its value in the unit of the records (empty: there is only one).
     """
 
     title: str
-    format: Callable[[float], str]
     scales: units.Units
     less: str
     more: str
@@ -31,47 +31,41 @@ class Reading:
 EQUAL = "equal"
 
 
-def _format_edp(edp_js: float) -> str:
-    return f"{edp_js:.3e} J s"
-
-
 READINGS = {
     "latency_ps": Reading(
         title="Latency",
-        format=units.format_time_ps,
         scales=units.TIME,
         less="faster",
         more="slower",
     ),
     "energy_pj": Reading(
         title="Energy",
-        format=units.format_energy_pj,
         scales=units.ENERGY,
         less="less energy",
         more="more energy",
     ),
     "area_mm2": Reading(
         title="Area",
-        format=units.format_area_mm2,
         scales=units.AREA,
         less="smaller",
         more="larger",
     ),
     "power_w": Reading(
         title="Power",
-        format=units.format_power_w,
         scales=units.POWER,
         less="less power",
         more="more power",
     ),
     "edp_js": Reading(
         title="Energy-delay product",
-        format=_format_edp,
         scales={},
         less="lower EDP",
         more="higher EDP",
     ),
 }
+
+
+_SHOW = {quantity.key: quantity.show for quantity in QUANTITIES.values()}
 
 
 def typeset(text: str) -> str:
@@ -84,14 +78,14 @@ def typeset(text: str) -> str:
 _TYPESET = (
     (re.compile(r"\bu(?=[sJWm])"), "µ"),
     (re.compile(r"(?<=m)2\b"), "²"),
-    (re.compile(r"\bJ s\b"), "J·s"),
+    (re.compile(r"(?<=J)\*"), "·"),
     (re.compile(r"<="), "≤"),
 )
 
 
 def value(key: str, number: float) -> str:
     """``value("latency_ps", 2.5e9)`` is ``2.5 ms``."""
-    return typeset(READINGS[key].format(number))
+    return typeset(_SHOW[key](number))
 
 
 def title(key: str) -> str:
@@ -117,7 +111,7 @@ class AxisScale:
 def axis_scale(key: str, numbers: Iterable[float]) -> AxisScale:
     """The unit in which the largest of the numbers is at least one."""
     reading = READINGS[key]
-    unit = reading.format(max(numbers)).rpartition(" ")[2] if reading.scales else ""
+    unit = _SHOW[key](max(numbers)).rpartition(" ")[2] if reading.scales else ""
     if not unit:
         return AxisScale(label=f"{reading.title} (J·s)", divisor=1.0)
     return AxisScale(

@@ -13,6 +13,8 @@ from dse.report.designs import label
 from dse.report.layers import (
     LayerPair,
     energy_by_component,
+    layers,
+    time_by_bound,
     traffic_by_component,
     utilization,
 )
@@ -48,32 +50,29 @@ def why(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 
 
 def _bounds(c: Comparison) -> str:
-    if not c.pairs:
+    found = [(layer.bound_by, layer.latency_ps) for layer in layers(c.study.config, c.chosen)]
+    if not found:
         return ""
-    if c.chosen is c.start:
-        return _limits("The design", [(p.start.bound_by, p.start.latency_ps) for p in c.pairs])
+    if not c.pairs or c.chosen is c.start:
+        return _limits(label(c.chosen), found)
     before = _limits("Start", [(p.start.bound_by, p.start.latency_ps) for p in c.pairs])
-    after = _limits(label(c.chosen), [(p.chosen.bound_by, p.chosen.latency_ps) for p in c.pairs])
-    return f"{before} {after}{_moves(c)}"
+    return f"{before} {_limits(label(c.chosen), found)}{_moves(c)}"
 
 
 def _limits(subject: str, bound_layers: Sequence[tuple[str, float]]) -> str:
     """``Start: dram limits 12 of 21 layers (55 % of the time), array 9 (45 %).``"""
-    times: Counter[str] = Counter()
+    times: dict[str, float] = {}
     for bound, latency in bound_layers:
-        times[bound] += latency  # type: ignore[assignment]
+        times[bound] = times.get(bound, 0.0) + latency
     counts = Counter(bound for bound, _ in bound_layers)
     total = sum(times.values())
-    parts = [
-        f"{name} {counts[name]} ({display.percent(time / total)})"
-        for name, time in times.most_common()
-    ]
-    first, *rest = times.most_common()
+    first, *rest = sorted(times.items(), key=lambda item: -item[1])
     lead = (
         f"{first[0]} limits {counts[first[0]]} of {display.plural(len(bound_layers), 'layer')} "
         f"({display.percent(first[1] / total)} of the time)"
     )
-    return f"{subject}: {', '.join([lead, *parts[1:]] if rest else [lead])}."
+    others = [f"{name} {counts[name]} ({display.percent(time / total)})" for name, time in rest]
+    return f"{subject}: {', '.join([lead, *others])}."
 
 
 def _moves(c: Comparison) -> str:
@@ -157,23 +156,23 @@ def _signed(key: str, delta: float) -> str:
 
 
 def _next_step(c: Comparison) -> str:
-    busy = utilization(c.study.config, c.chosen)
-    if not busy or not c.pairs:
+    times = time_by_bound(c.study.config, c.chosen)
+    if not times:
         return ""
-    times: dict[str, float] = {}
-    for pair in c.pairs:
-        times[pair.chosen.bound_by] = times.get(pair.chosen.bound_by, 0) + pair.chosen.latency_ps
+    busy = utilization(c.study.config, c.chosen)
     limiting = max(times, key=lambda name: times[name])
-    share = times[limiting] / sum(times.values())
+    share = display.percent(times[limiting] / sum(times.values()))
     others = [
         f"{name} {display.percent(part)}"
         for name, part in sorted(busy.items(), key=lambda item: -item[1])
         if name != limiting and part >= WORTH_NAMING
     ]
-    lead = f"{limiting} limits {display.percent(share)} of the time of {label(c.chosen)}"
-    busy_text = f" and is busy {display.percent(busy[limiting])}" if limiting in busy else ""
-    rest = f"; the others are busy less: {', '.join(others)}" if others else ""
-    return f"{lead}{busy_text}{rest}. A faster design needs more of {limiting} first."
+    itself = f" and is busy {display.percent(busy[limiting])} of it" if limiting in busy else ""
+    rest = f" Busy besides: {', '.join(others)}." if others else ""
+    return (
+        f"{limiting} limits {share} of the time of {label(c.chosen)}{itself}; a faster design "
+        f"needs more of {limiting} first.{rest}"
+    )
 
 
 TOPICS: tuple[tuple[str, Callable[[Comparison], str]], ...] = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arch.load import dump_architecture
+from dse.report import display
 from dse.report.data import Facts, gather
 from dse.report.evidence import Evidence
 from dse.report.figures import (
@@ -93,13 +94,14 @@ def pareto_csv(facts: Facts) -> str:
     """Pareto designs with full precision, in the units of the records."""
     paths = all_paths(facts.study.space)
     roles = {d.trial.number: " + ".join(r.name for r in d.roles) for d in facts.designs}
+    keys = [k for k in display.READINGS if all(k in t.objectives for t in facts.front)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["trial", "role", *facts.study.start.objectives, *paths])
+    writer.writerow(["trial", "role", *keys, *paths])
     for trial in facts.front:
-        objectives = (trial.objectives[key] for key in facts.study.start.objectives)
         settings = (trial.overrides.get(path, setting(facts.base, path)) for path in paths)
-        writer.writerow([trial.number, roles.get(trial.number, ""), *objectives, *settings])
+        numbers = (trial.objectives[key] for key in keys)
+        writer.writerow([trial.number, roles.get(trial.number, ""), *numbers, *settings])
     return text.getvalue()
 
 

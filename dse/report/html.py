@@ -66,9 +66,7 @@ def page(facts: Facts, figures: Mapping[str, Rendered], chosen_file: str) -> str
     return template.render(**_context(facts, figures, chosen_file))
 
 
-def _context(
-    facts: Facts, figures: Mapping[str, Rendered], chosen_file: str
-) -> dict[str, Any]:
+def _context(facts: Facts, figures: Mapping[str, Rendered], chosen_file: str) -> dict[str, Any]:
     config = facts.study.config
     return {
         "facts": facts,
@@ -99,6 +97,7 @@ def _tables(facts: Facts) -> dict[str, tables.Table | None]:
         "layers": tables.layer_table(facts),
         "limits": tables.limits(facts),
         "reasons": tables.reasons(facts),
+        "nearest": tables.nearest(facts),
         "trials": tables.trials(facts),
     }
 
@@ -157,7 +156,8 @@ def _space(facts: Facts) -> str:
 def _captions(facts: Facts) -> dict[str, str]:
     roles = "; ".join(f"{d.label}: {', '.join(r.name for r in d.roles)}" for d in facts.designs)
     chosen = f"The thick line is {facts.chosen_name}." if facts.chosen_name else ""
-    named = {"parameters": chosen, "breakdown": f"{roles}." if roles else ""}
+    steady = "Hatched stretches are loops in steady state, simulated once and counted."
+    named = {"timeline": steady, "parameters": chosen, "breakdown": f"{roles}." if roles else ""}
     return {name: named.get(name, "") for name in ABSENT}
 
 

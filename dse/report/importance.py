@@ -61,8 +61,7 @@ def importance(study: Study) -> tuple[Importance, ...]:
     parameters = [study.space.parameters[i] for i in varying]
     points = np.array([study.space.point(t.overrides) for t in trials], dtype=float)
     return tuple(
-        _for_objective(key, trials, parameters, points[:, varying])
-        for key in study.objective_keys
+        _for_objective(key, trials, parameters, points[:, varying]) for key in study.objective_keys
     )
 
 

@@ -73,9 +73,7 @@ def pairs(config: SearchConfig, start: Trial, chosen: Trial) -> tuple[LayerPair,
     before, after = layers(config, start), layers(config, chosen)
     if not before or not after:
         return ()
-    return tuple(
-        LayerPair(start=a, chosen=b) for a, b in zip(before, after, strict=True)
-    )
+    return tuple(LayerPair(start=a, chosen=b) for a, b in zip(before, after, strict=True))
 
 
 def time_by_bound(config: SearchConfig, trial: Trial) -> dict[str, float]:

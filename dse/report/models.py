@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mapper.search.network import map_workload
+
 from arch.spec import Architecture
 from dse.config import SearchConfig
 from dse.report.designs import recommended
@@ -12,7 +14,6 @@ from dse.report.evidence import Evidence, FidelityCheck, WorkloadSummary
 from dse.study import Study
 from dse.trial import Trial
 from mapper.cost import Mappings
-from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import FIDELITIES, cost_model
@@ -85,7 +86,10 @@ def _check(
     for fidelity in FIDELITIES:
         model = cost_model(fidelity)
         runs = [
-            (w.weight, model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec]))
+            (
+                w.weight,
+                model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec]),
+            )
             for w in config.workloads
         ]
         latency[fidelity] = sum(weight * run.latency_ps for weight, run in runs)

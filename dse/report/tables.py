@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arch.units import format_size
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.designs import Design, label
+from dse.report.designs import BOUNDED, Design, baseline, is_exact, label
 from dse.report.layers import LayerPair
 from dse.report.limits import Margin, margins, memory_margins
 from dse.report.settings import all_paths, setting
@@ -51,6 +51,12 @@ def _head(*texts: str) -> tuple[Cell, ...]:
     return tuple(Cell(text=text) for text in texts)
 
 
+def _path_head(path: str) -> Cell:
+    """The component above the name, to keep the column narrow."""
+    component, _, name = path.partition(".")
+    return Cell(text=component, note=name)
+
+
 def space(facts: Facts) -> Table:
     """The parameters, their values and where the start stands."""
     return Table(
@@ -69,9 +75,8 @@ def _parameter_row(facts: Facts, parameter: Parameter) -> Row:
 def comparison(facts: Facts) -> Table:
     """The starting design beside the recommended ones: objectives, then parameters."""
     designs = facts.compared
-    extra = tuple(k for k in facts.study.start.objectives if k not in facts.keys)
-    rows = [_quantity_row(facts, key, strong=True) for key in facts.keys]
-    rows += [_quantity_row(facts, key, strong=False) for key in extra]
+    rows = [_quantity_row(facts, key) for key in facts.keys]
+    rows += [_quantity_row(facts, key) for key in display.READINGS if key not in facts.keys]
     rows += [_setting_row(facts, path) for path in all_paths(facts.study.space)]
     return Table(
         head=(Cell(text=""), *(_design_head(facts, d) for d in designs)),
@@ -86,21 +91,30 @@ def _design_head(facts: Facts, design: Design) -> Cell:
     return Cell(text=design.label, note=", ".join(filter(None, (name, roles))))
 
 
-def _quantity_row(facts: Facts, key: str, *, strong: bool) -> Row:
-    tone = "strong" if strong else ""
+def _quantity_row(facts: Facts, key: str) -> Row:
+    tone = "strong" if key in facts.keys else ""
     cells = (ratio_cell(facts, d.trial, key) for d in facts.compared)
     return Row(cells=(Cell(text=display.title(key), tone=tone), *cells))
 
 
 def ratio_cell(facts: Facts, trial: Trial, key: str) -> Cell:
     """The value, and below it how it compares with the start."""
-    start, number = facts.study.start.objectives[key], trial.objectives[key]
-    text = display.value(key, number)
-    if trial is facts.study.start:
-        return Cell(text=text, order=number)
-    word = display.change(key, start, number)
-    tone = "" if word == display.EQUAL else "better" if number < start else "worse"
-    return Cell(text=text, note=word, tone=tone, order=number)
+    value = value_cell(trial, key)
+    start = baseline(facts.study, key)
+    if start is None or trial is facts.study.start or not is_exact(trial, key):
+        return value
+    word = display.change(key, start, trial.objectives[key])
+    tone = "" if word == display.EQUAL else "better" if trial.objectives[key] < start else "worse"
+    return replace(value, note=word, tone=tone)
+
+
+def value_cell(trial: Trial, key: str) -> Cell:
+    """A design that was not simulated has lower bounds, or nothing."""
+    if key not in trial.objectives or not (is_exact(trial, key) or key in BOUNDED):
+        return Cell(text="–")
+    number = trial.objectives[key]
+    sign = "" if is_exact(trial, key) else "≥ "
+    return Cell(text=sign + display.value(key, number), order=number)
 
 
 def _setting_row(facts: Facts, path: str) -> Row:
@@ -108,9 +122,7 @@ def _setting_row(facts: Facts, path: str) -> Row:
     cells = [Cell(text=path)]
     for design in facts.compared:
         value = setting(facts.evidence.architectures[design.trial.number], path)
-        cells.append(
-            Cell(text=display.parameter(value), tone="strong" if value != start else "")
-        )
+        cells.append(Cell(text=display.parameter(value), tone="strong" if value != start else ""))
     return Row(cells=tuple(cells))
 
 
@@ -121,8 +133,13 @@ def fidelity(facts: Facts) -> Table | None:
         return None
     return Table(
         head=_head(
-            "Design", "Roofline (bound)", "Analytical", "Event", "Event / analytical",
-            "Event / roofline", "Gain at event",
+            "Design",
+            "Roofline (bound)",
+            "Analytical",
+            "Event",
+            "Event / analytical",
+            "Event / roofline",
+            "Gain at event",
         ),
         rows=tuple(_fidelity_row(facts, d) for d in checked),
         numeric=frozenset(range(1, 7)),
@@ -134,8 +151,10 @@ def _fidelity_row(facts: Facts, design: Design) -> Row:
     assert check is not None
     low, middle, high = (check.latency_ps[f] for f in ("roofline", "analytical", "event"))
     is_start = design.trial is facts.study.start
-    gain = "" if is_start or start is None else (
-        display.change("latency_ps", start.latency_ps["event"], high)
+    gain = (
+        ""
+        if is_start or start is None
+        else (display.change("latency_ps", start.latency_ps["event"], high))
     )
     texts = (
         *(display.value("latency_ps", number) for number in (low, middle, high)),
@@ -153,7 +172,7 @@ def pareto(facts: Facts) -> Table:
     roles = {d.trial.number: ", ".join(r.name for r in d.roles) for d in facts.designs}
     rows = tuple(_pareto_row(facts, t, roles.get(t.number, ""), free) for t in facts.front)
     return Table(
-        head=_head("Design", *(display.title(k) for k in facts.keys), *free),
+        head=(*_head("Design", *(display.title(k) for k in facts.keys)), *map(_path_head, free)),
         rows=rows,
         numeric=frozenset(range(1, len(facts.keys) + 1)),
         sortable=True,
@@ -185,9 +204,15 @@ def layer_table(facts: Facts) -> Table:
     """Each layer in both designs."""
     return Table(
         head=_head(
-            "Layer", "Start", facts.chosen_name, "Change", "Limited by (start)",
-            f"Limited by ({facts.chosen_name})", "Energy (start)",
-            f"Energy ({facts.chosen_name})", "Mapping",
+            "Layer",
+            "Start",
+            facts.chosen_name,
+            "Change",
+            "Limited by (start)",
+            f"Limited by ({facts.chosen_name})",
+            "Energy (start)",
+            f"Energy ({facts.chosen_name})",
+            "Mapping",
         ),
         rows=tuple(_layer_row(p) for p in facts.pairs),
         numeric=frozenset({1, 2, 3, 6, 7}),
@@ -248,13 +273,17 @@ def _same(wanted: Margin, column: Sequence[Margin]) -> Margin | None:
 def _margin_cell(margin: Margin | None) -> Cell:
     if margin is None:
         return Cell(text="–")
-    text = format_size(margin.value) if margin.key == "size_bytes" else (
-        display.value(margin.key, margin.value)
+    text = (
+        format_size(margin.value)
+        if margin.key == "size_bytes"
+        else (display.value(margin.key, margin.value))
     )
     limit = format_size(margin.limit) if margin.key == "size_bytes" else ""
     of_limit = f" of {limit}" if limit else ""
     if margin.share < 0:
-        return Cell(text=text + of_limit, note=f"{display.percent(-margin.share)} over", tone="worse")
+        return Cell(
+            text=text + of_limit, note=f"{display.percent(-margin.share)} over", tone="worse"
+        )
     return Cell(text=text + of_limit, note=f"{display.percent(margin.share)} free", tone="better")
 
 
@@ -284,7 +313,11 @@ def trials(facts: Facts) -> Table:
     free = [p.path for p in facts.study.space.parameters]
     everything = (facts.study.start, *facts.study.trials)
     return Table(
-        head=_head("Design", "State", *(display.title(k) for k in facts.keys), *free, "Reason"),
+        head=(
+            *_head("Design", "State", *(display.title(k) for k in facts.keys)),
+            *map(_path_head, free),
+            Cell(text="Reason"),
+        ),
         rows=tuple(_trial_row(facts, t, free) for t in everything),
         numeric=frozenset(range(2, len(facts.keys) + 2)),
         sortable=True,
@@ -292,16 +325,45 @@ def trials(facts: Facts) -> Table:
 
 
 def _trial_row(facts: Facts, trial: Trial, free: Sequence[str]) -> Row:
-    values = [
-        Cell(text=display.value(k, trial.objectives[k]), order=trial.objectives[k])
-        if k in trial.objectives
-        else Cell(text="–")
-        for k in facts.keys
-    ]
     name = Cell(text=label(trial), order=trial.number)
     state = Cell(text=trial.state.value.lower())
-    reason = Cell(text=trial.reason)
+    values = (value_cell(trial, key) for key in facts.keys)
+    reason = Cell(text=trial.reason, tone="wrap")
     return Row(
         cells=(name, state, *values, *_settings(facts, trial, free), reason),
         tone="" if trial.feasible else "muted",
     )
+
+
+def nearest(facts: Facts) -> Table:
+    """Where nothing is feasible: the designs that came closest, and by how much they miss."""
+    free = [p.path for p in facts.study.space.parameters]
+    broken = sorted({key for t in facts.nearest for key in t.constraints})
+    return Table(
+        head=(
+            *_head("Design", *(f"{key} limit" for key in broken)),
+            *_head(*(display.title(k) for k in facts.keys)),
+            *map(_path_head, free),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    Cell(text=label(t)),
+                    *(_violation_cell(t, key) for key in broken),
+                    *(value_cell(t, key) for key in facts.keys),
+                    *_settings(facts, t, free),
+                )
+            )
+            for t in facts.nearest
+        ),
+        numeric=frozenset(range(1, len(broken) + len(facts.keys) + 1)),
+    )
+
+
+def _violation_cell(trial: Trial, key: str) -> Cell:
+    if key not in trial.constraints:
+        return Cell(text="–")
+    beyond = trial.constraints[key]
+    if beyond <= 0:
+        return Cell(text="met", tone="better")
+    return Cell(text=f"{display.percent(beyond)} over", tone="worse")

@@ -125,6 +125,7 @@ def _legend(figure: Figure, facts: Facts, names: set[str]) -> None:
     colours = component_colours(facts.base)
     known = [name for name in colours if name in names]
     handles = [
-        Patch(facecolor=colour_of(colours, n), label=n) for n in [*known, *sorted(names - set(known))]
+        Patch(facecolor=colour_of(colours, n), label=n)
+        for n in [*known, *sorted(names - set(known))]
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=8, labelcolor=MUTED)

@@ -30,10 +30,10 @@ class PointLabel:
 def place_labels(
     axes: Axes, labels: Sequence[PointLabel], obstacles: Sequence[tuple[float, float]]
 ) -> None:
-    """Draws each label at the first place with the least overlap, with a thin line to its point."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()
+    """Draws each label at the first place with the least overlap, with a thin line to its point.
+
+    Call it when the layout is final: places are chosen in pixels.
+    """
     points = [tuple(axes.transData.transform(p)) for p in obstacles]
     taken: list[Bbox] = []
     for wanted in labels:
@@ -45,8 +45,9 @@ def _place(
 ) -> Bbox:
     best = min(
         ((d, a) for d in DISTANCES for a in DIRECTIONS),
-        key=lambda place: _badness(axes, _box(axes, wanted, *place), points, taken)
-        + place[0] / 1000,
+        key=lambda place: (
+            _badness(axes, _box(axes, wanted, *place), points, taken) + place[0] / 1000
+        ),
     )
     _annotate(axes, wanted, *best)
     return _box(axes, wanted, *best)
@@ -84,9 +85,7 @@ def _box(axes: Axes, wanted: PointLabel, distance: float, degrees: int) -> Bbox:
     """Where the text would stand, in pixels; its size is estimated from its length."""
     from matplotlib.transforms import Bbox
 
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    pixel = figure.dpi / 72
+    pixel = axes.figure.dpi / 72
     dx, dy = _offset(distance, degrees)
     x, y = axes.transData.transform((wanted.x, wanted.y))
     width, height = 5.4 * len(wanted.text) * pixel, 13 * pixel

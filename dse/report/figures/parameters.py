@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dse.report import display
 from dse.report.data import Facts
 from dse.report.figures.style import (
@@ -141,9 +143,9 @@ def _draw_lines(
     scale = display.axis_scale(key, [t.objectives[key] for t in trials])
     shades = scale.apply(t.objectives[key] for t in trials)
     mapped = ScalarMappable(colour_scale(shades), COLOUR_MAP)
-    for trial, shade in zip(trials, shades, strict=True):
+    for trial, colour in zip(trials, mapped.to_rgba(np.array(shades)), strict=True):
         heights = [c.positions[trial.number] for c in coordinates]
-        axes.plot(heights, color=mapped.to_rgba(shade), lw=1.2, alpha=0.75, zorder=2)
+        axes.plot(heights, color=colour, lw=1.2, alpha=0.75, zorder=2)
     colour_bar(mapped, axes, scale.label, shades)
     _draw_chosen(axes, facts, coordinates)
 

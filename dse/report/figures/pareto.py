@@ -39,27 +39,47 @@ COLOUR_MAP = "viridis"
 
 def draw(facts: Facts) -> Figure | None:
     """``None`` without any trial that has objectives, or with a single objective."""
-    keys = facts.keys
-    if len(keys) < 2 or not (facts.front or facts.study.trials):
+    shown = _shown(facts)
+    if len(facts.keys) < 2 or not shown:
         return None
-    projections = list(itertools.combinations(keys, 2))[:MOST_PANELS]
-    if len(projections) == 1:
-        figure = new_figure(5.2)
-        _legend(figure, facts, loc="outside lower center", ncols=4)
-        _panel(figure.subplots(), facts, projections[0])
-        return figure
-    rows = -(-len(projections) // 2)
-    figure = new_figure(4.1 * rows)
-    cells = figure.subplots(rows, 2).ravel()
-    spare = cells[len(projections) :]
-    for axes in spare:
+    pairs = list(itertools.combinations(facts.keys, 2))[:MOST_PANELS]
+    figure, cells = _grid(facts, len(pairs))
+    projections = [_projection(pair, shown) for pair in pairs]
+    for axes, projection in zip(cells, projections, strict=False):
+        _panel(axes, facts, projection, shown)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes, projection in zip(cells, projections, strict=False):
+        named = [d for d in facts.compared if d.trial in shown]
+        labels = [PointLabel(*projection.points([d.trial])[0], _name(d)) for d in named]
+        place_labels(axes, labels, projection.points(shown))
+    return figure
+
+
+def _shown(facts: Facts) -> list[Trial]:
+    """What sets the limits of the panels: what can be built, else whatever has objectives."""
+    everything = (facts.study.start, *facts.study.trials)
+    known = [t for t in everything if all(key in t.objectives for key in facts.keys)]
+    return [t for t in known if t.feasible or t is facts.study.start] if facts.front else known
+
+
+def _grid(facts: Facts, panels: int) -> tuple[Figure, Sequence[Axes]]:
+    """One wide panel, or two columns; the legend stands in a free cell if there is one."""
+    columns = min(panels, 2)
+    rows = -(-panels // columns)
+    figure = new_figure(5.2 if panels == 1 else 4.1 * rows)
+    cells = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for axes in cells[panels:]:
         axes.axis("off")
         _legend(axes, facts, loc="center left", ncols=1, labelspacing=0.9)
-    if not len(spare):
+    if len(cells) == panels:
         _legend(figure, facts, loc="outside lower center", ncols=4)
-    for axes, projection in zip(cells, projections, strict=False):
-        _panel(axes, facts, projection)
-    return figure
+    return figure, cells
+
+
+def _projection(keys: tuple[str, str], shown: Sequence[Trial]) -> _Projection:
+    x, y = (display.axis_scale(key, [t.objectives[key] for t in shown]) for key in keys)
+    return _Projection(keys, (x, y))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,28 +100,26 @@ class _Projection:
         return list(zip(*self.xy(trials), strict=True))
 
 
-def _panel(axes: Axes, facts: Facts, keys: tuple[str, str]) -> None:
-    shown = [*facts.study.feasible, facts.study.start] if facts.front else facts.study.trials
-    x_scale, y_scale = (display.axis_scale(k, [t.objectives[k] for t in shown]) for k in keys)
-    projection = _Projection(keys, (x_scale, y_scale))
+def _panel(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence[Trial]) -> None:
     _set_axes(axes, facts, projection, shown)
     front = {t.number for t in facts.front}
-    infeasible = [t for t in facts.study.trials if t.state is TrialState.INFEASIBLE]
     beaten = [t for t in facts.study.feasible if t.number not in front]
-    axes.scatter(*projection.xy(infeasible), **INFEASIBLE_STYLE)
+    axes.scatter(*projection.xy(_infeasible(facts)), **INFEASIBLE_STYLE)
     axes.scatter(*projection.xy(beaten), **BEATEN_STYLE)
     _draw_front(axes, facts, projection)
-    axes.scatter(*projection.xy([facts.study.start]), **START_STYLE)
+    axes.scatter(*projection.xy([t for t in shown if t is facts.study.start]), **START_STYLE)
     _draw_limits(axes, facts, projection)
-    labels = [
-        PointLabel(*projection.points([d.trial])[0], _name(d)) for d in facts.compared
+
+
+def _infeasible(facts: Facts) -> list[Trial]:
+    return [
+        t
+        for t in facts.study.trials
+        if t.state is TrialState.INFEASIBLE and all(key in t.objectives for key in facts.keys)
     ]
-    place_labels(axes, labels, projection.points(shown))
 
 
-def _set_axes(
-    axes: Axes, facts: Facts, projection: _Projection, shown: Sequence[Trial]
-) -> None:
+def _set_axes(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence[Trial]) -> None:
     """The panel shows what can be built and the limits near it, not far infeasible points."""
     columns = projection.xy(shown)
     for which, key, scale, numbers in zip(
@@ -142,9 +160,7 @@ def _coloured_front(
     numbers = [t.objectives[third] for t in facts.front]
     scale = display.axis_scale(third, numbers)
     shades = scale.apply(numbers)
-    points = axes.scatter(
-        *xy, c=shades, cmap=COLOUR_MAP, norm=colour_scale(shades), **FRONT_STYLE
-    )
+    points = axes.scatter(*xy, c=shades, cmap=COLOUR_MAP, norm=colour_scale(shades), **FRONT_STYLE)
     colour_bar(points, axes, scale.label, shades)
 
 

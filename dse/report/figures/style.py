@@ -33,7 +33,8 @@ WIDTH_IN = 10.0
 #: Values further apart than this are drawn on a logarithmic axis.
 LOG_RATIO = 8.0
 
-RC: dict[str, Any] = {
+#: Settings of matplotlib, applied only while the report draws.
+RC: Any = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -81,7 +82,12 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
 
 
 def render(name: str, figure: Figure) -> Rendered:
-    """Both files, without dates, so that equal data gives equal bytes."""
+    """Both files, without dates, so that equal data gives equal bytes.
+
+    The layout is made once, not again for each file.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     vector, raster = io.StringIO(), io.BytesIO()
     figure.savefig(vector, format="svg", metadata={"Date": None})
     figure.savefig(raster, format="png", dpi=150, metadata={"Software": None})
@@ -128,9 +134,7 @@ def _linear(channel: float) -> float:
 
 def colour_bar(points: ScalarMappable, axes: Axes, label: str, numbers: Sequence[float]) -> None:
     """A slim colour bar with plain numbers."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    bar = figure.colorbar(points, ax=axes, pad=0.02, aspect=32)
+    bar = axes.figure.colorbar(points, ax=axes, pad=0.02, aspect=32)
     bar.set_label(label)
     bar.outline.set_visible(False)
     if is_wide(numbers):

@@ -114,9 +114,7 @@ def _strips(
     axes.grid(visible=False)
     axes.tick_params(axis="y", length=0)
     _boundaries(axes, operators, scale.divisor)
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=18)
+    bar = axes.figure.colorbar(image, ax=axes, pad=0.01, aspect=18)
     bar.set_label("busy")
     bar.set_ticks([0, 0.5, 1], labels=["0 %", "50 %", "100 %"])
     bar.outline.set_visible(False)
