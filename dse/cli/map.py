@@ -19,7 +19,7 @@ from dse.document import metrics_document
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
-from mapper.search.network import map_workload
+from mapper.search.network import map_each
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import cost_model
@@ -86,8 +86,9 @@ def find(workload: Workload, architecture: Architecture, objective: str) -> Foun
     searched: dict[str, SearchResult] = {}
     seconds: dict[str, float] = {}
     started = time.perf_counter()
-    searched = map_workload(workload, architecture, price, objective)
-    seconds = dict.fromkeys(searched, time.perf_counter() - started)
+    for name, result in map_each(workload, architecture, price, objective):
+        searched[name], seconds[name] = result, time.perf_counter() - started
+        started = time.perf_counter()
     mappings = {name: result.mapping for name, result in searched.items()}
     metrics = cost_model("analytical").evaluate(workload, architecture, mappings)
     return Found(

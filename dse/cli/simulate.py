@@ -11,7 +11,8 @@ from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.console import messages, print_json, results
 from dse.document import metrics_document
-from mapper.search.network import OBJECTIVES, map_workload
+from mapper.search.exact import OBJECTIVES
+from mapper.search.network import map_workload
 from mapper.workload.load import load_workload
 from sim.models import FIDELITIES, cost_model
 from sim.prices import price
@@ -35,8 +36,8 @@ def run(
 
     Every operator gets its best mapping first; the chosen model then says what the run costs.
     """
-    inputs.choice("--fidelity", fidelity, FIDELITIES)
-    inputs.choice("--objective", objective, OBJECTIVES)
+    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
+    inputs.choice("--objective", objective, tuple(OBJECTIVES))
     if trace is not None:
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
