@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 a bug, 2 input that makes no sense, 3 hardware that cannot run the
 workload (or a search that found none that can), 130 interrupted.
 
-Each command is a module of this package with a function ``run``; it is imported when the
+Each command is a module in ``commands`` with a function ``run``; it is imported when the
 command is called, so that ``dse --help`` answers at once.
 """
 
@@ -26,7 +26,7 @@ from dse.cli import exits
 from mapper.cost import InfeasibleError
 
 INDENT = " " * len("dse: ")
-#: command -> its line in ``dse --help``; the module is ``dse.cli.<command>``
+#: command -> its line in ``dse --help``; its module is in ``dse.cli.commands``
 COMMANDS = {
     "search": "Search hardware and mapping together; write a report.",
     "simulate": "Simulate a workload on an architecture.",
@@ -51,7 +51,7 @@ class LazyCommand(TyperCommand):
     """A line of ``dse --help``; becomes the real command when that is called."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        module = importlib.import_module(f"dse.cli.{str(self.name).replace('-', '_')}")
+        module = importlib.import_module(f"dse.cli.commands.{str(self.name).replace('-', '_')}")
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(self.name)(module.run)
         return get_command(app).make_context(*args, **kwargs)

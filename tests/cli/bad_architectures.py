@@ -48,9 +48,14 @@ BAD_ARCHITECTURES = (
     ),
     bad("zero memory size", ("size: 256 KiB", "size: 0 B"), "components.gbuf.size", "allowed"),
     bad(
-        "zero array", ("rows: 16", "rows: 0"), "components.array.rows", "greater than or equal to 1"
+        "zero array",
+        ("rows: 16", "rows: 0"),
+        "components.array.rows",
+        "0 is out of range; allowed 1",
     ),
-    bad("negative array", ("rows: 16", "rows: -16"), "components.array.rows", "got -16"),
+    bad(
+        "negative array", ("rows: 16", "rows: -16"), "components.array.rows", "-16 is out of range"
+    ),
     bad("fractional array", ("rows: 16", "rows: 15.5"), "components.array.rows", "whole number"),
     bad(
         "negative energy",

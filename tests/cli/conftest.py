@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dse.cli import main
-from tests.cli.running import Dse, Outcome
+from tests.cli.running import Dse, run_dse
 
 
 @pytest.fixture
-def dse(capsys: pytest.CaptureFixture[str]) -> Dse:
-    def run(*arguments: object) -> Outcome:
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return run
+def dse() -> Dse:
+    return run_dse

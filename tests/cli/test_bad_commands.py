@@ -47,8 +47,8 @@ USAGE = (
     bad("check {tmp}/nothing.yaml", "{tmp}/nothing.yaml: no such file"),
     bad("check {tmp}", "folder"),
     bad("report {tmp}/nothing", "{tmp}/nothing"),
-    bad("report {tmp}", "{tmp}", "no search"),
-    bad("export-optuna {tmp}", "{tmp}", "no search"),
+    bad("report {tmp}", "{tmp}", "holds no study"),
+    bad("export-optuna {tmp}", "{tmp}", "holds no study"),
 )
 
 ARCHITECTURES = (
@@ -73,18 +73,18 @@ ON_NPU = "simulate --arch edge_npu --workload"
 
 WORKLOADS = (
     bad(f"{ON_NPU} resnt18", "unknown workload 'resnt18'", "did you mean 'resnet18'?"),
-    bad(f"{ON_NPU} resnet18:batch=0", "batch", "0 is out of range", "allowed an integer 1"),
+    bad(f"{ON_NPU} resnet18:batch=0", "batch", "0 is not allowed", "allowed an integer 1"),
     bad(f"{ON_NPU} resnet18:bacth=2", "unknown parameter 'bacth'", "did you mean 'batch'?"),
     bad(f"{ON_NPU} resnet18:batch", "is not key=value"),
-    bad(f"{ON_NPU} gemm:M=-512,N=512,K=512", "M", "-512 is out of range"),
-    bad(f"{ON_NPU} gemm:M=0,N=512,K=512", "M", "0 is out of range"),
+    bad(f"{ON_NPU} gemm:M=-512,N=512,K=512", "M", "-512 is not allowed"),
+    bad(f"{ON_NPU} gemm:M=0,N=512,K=512", "M", "0 is not allowed"),
     bad(f"{ON_NPU} gemm:M=512,N=512", "K", "must be given"),
     bad(f"{ON_NPU} gemm:M=5.5,N=512,K=512", "'5.5' is not an integer"),
     bad(f"{ON_NPU} gemm:M=8,M=9,N=8,K=8", "M is given twice"),
     bad(f"{ON_NPU} gemm:M=8,N=8,K=8,dtype=int7", "unknown value 'int7'", "'int8'?"),
     bad(f"{ON_NPU} conv2d:C=6,H=8,K=8,R=3,groups=4", "not a multiple of groups = 4"),
     bad(f"{ON_NPU} conv2d:C=1,H=2,K=1,R=5,pad=0", "larger than the padded input"),
-    bad(f"{ON_NPU} {{tmp}}/none.py:make", "{tmp}/none.py", "no such file"),
+    bad(f"{ON_NPU} {{tmp}}/none.py:make", "{tmp}/none.py", "No such file"),
     bad(f"{ON_NPU} {{tmp}}/none.yaml", "{tmp}/none.yaml", "no such file"),
 )
 

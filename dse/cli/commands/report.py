@@ -21,7 +21,7 @@ def run(
 
     Also of a search that is still running, or was interrupted.
     """
-    results().print(f"report: {write_report(load_study(directory))}")
+    results().print(f"report: {write_report(load_study(directory))}", soft_wrap=True)
 
 
 def write_report(study: Study) -> Path:

@@ -13,7 +13,7 @@ import typer
 from arch.errors import InputError, Problem
 from dse.cli import arguments, exits, inputs
 from dse.cli.console import messages, print_json, results
-from dse.cli.report import write_report
+from dse.cli.commands.report import write_report
 from dse.cli.search_progress import Progress
 from dse.cli.search_summary import print_summary
 from dse.config import SearchConfig
@@ -71,7 +71,7 @@ def run(
         print_json(document(study, seconds))
     else:
         print_summary(results(), study, seconds)
-        results().print(f"report: {report}")
+        results().print(f"report: {report}", soft_wrap=True)
     raise typer.Exit(exit_code(study))
 
 
