@@ -62,7 +62,7 @@ class Price:
     operation_pj: float = 0.0
 
     def occupancy(self, work: Work) -> dict[str, int]:
-        """Picoseconds that the work keeps each port busy: ``{"": ps}`` or ``{"read":, "write":}``."""
+        """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""
         read = work.read_bits * self.read_ps_per_bit
         write = work.write_bits * self.write_ps_per_bit
         steps = work.steps * self.step_ps

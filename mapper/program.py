@@ -103,6 +103,10 @@ class Program:
         """Each distinct tile operation with how often it runs."""
         yield from _tile_ops(self.body, 1)
 
+    def loads(self) -> Iterator[tuple[int, Hold, TileOp]]:
+        """Each hold that loads its tile, with how often it runs and the load."""
+        yield from _loads(self.body, 1)
+
     def total_work(self) -> dict[str, Work]:
         """Work per component, summed over the whole run."""
         totals: dict[str, Work] = {}
@@ -125,3 +129,16 @@ def _tile_ops(body: tuple[Node, ...], times: int) -> Iterator[tuple[int, TileOp]
                 if node.store is not None:
                     yield times, node.store
                 yield from _tile_ops(node.body, times)
+
+
+def _loads(body: tuple[Node, ...], times: int) -> Iterator[tuple[int, Hold, TileOp]]:
+    for node in body:
+        match node:
+            case Repeat():
+                yield from _loads(node.body, times * node.count)
+            case Hold():
+                if node.load is not None:
+                    yield times, node, node.load
+                yield from _loads(node.body, times)
+            case Compute():
+                pass

@@ -12,8 +12,10 @@ from mapper.cost import InfeasibleError, Price, PriceList
 from mapper.hierarchy import Execution, execution
 from mapper.mapping import Mapping
 from mapper.search import kernel
+from mapper.search.factors import Column
 from mapper.search.kernel import FloatArray
-from mapper.search.space import Column, IntArray, StageOrder, stage_orders
+from mapper.search.space import StageOrder, stage_orders
+from mapper.search.tilings import IntArray
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -56,7 +58,7 @@ def map_operator(
     run = execution(workload, operator, architecture)
     prices = _Prices(run, architecture.leakage_w, price, OBJECTIVES[objective])
     problems = [_Problem(order, prices) for order in stage_orders(run)]
-    best = np.array([np.inf, np.inf])
+    best = np.full(4, np.inf)
     winner: tuple[_Problem, dict[str, int]] | None = None
     calls = 0
     for sweep in (_Problem.descend, _Problem.search):
@@ -68,7 +70,7 @@ def map_operator(
     if winner is None:
         raise _does_not_fit(run)
     problem, chosen = winner
-    value = float([best[0], best[1], best[0] * best[1]][OBJECTIVES[objective]])
+    value = float([best[1], best[2], best[1] * best[2]][OBJECTIVES[objective]])
     return SearchResult(
         mapping=problem.order.mapping(chosen, made_by="exact"),
         calls=calls,
@@ -131,10 +133,18 @@ class _Prices:
                 kernel.PARTIAL_BITS: run.partial_bits,
                 kernel.DOUBLE_BUFFERED: memory.double_buffered,
                 kernel.OUTPUTS: run.counts.operands[operand].elements,
+                kernel.IS_SHARED: not memory.replicated_over,
+                kernel.LATENCY_PS: self._latency_ps(order, s),
+                kernel.COL_FRESH: at[order.fresh(s)] if is_output else 0,
+                kernel.COL_OWN_REVISITS: at[Column("revisits", stage=s)] if is_output else 0,
             }
             for field, value in row.items():
                 table[s, field] = value
         return table
+
+    def _latency_ps(self, order: StageOrder, stage: int) -> int:
+        _, memory = order.stages[stage]
+        return max(self.price(m).latency_ps for m in (memory, order.parent(stage)))
 
     def _datapaths(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         run = self.run
@@ -165,77 +175,115 @@ def _memory_row(memory: Memory, price: Price) -> list[float]:
     ]
 
 
+#: dim -> the number of its tiling, one per row
+Picked = dict[str, IntArray]
+
+#: Tilings per dimension that coordinate descent looks at; what it misses the search finds.
+_SAMPLE = 160
+
 #: Which dimensions are unrolled is decided first: until then all bounds are loose.
 _SPLIT_FIRST = {"used": 1e3}
 
 
 class _Problem:
-    """One order of stages: the rows still worth looking at, per group of dimensions."""
+    """One order of stages: its mapspace and what is still worth looking at."""
 
     def __init__(self, order: StageOrder, prices: _Prices) -> None:
         self.order = order
         self.model = prices.model(order)
         self.groups = prices.run.counts.groups
-        tables = [order.group_table(group) for group in self.groups]
-        self.rows: list[FloatArray] = [factors.astype(np.float64) for factors, _ in tables]
-        self.choices = [choice for _, choice in tables]
 
     def descend(self, best: FloatArray) -> tuple[int, dict[str, int] | None]:
-        """Improve ``best`` by coordinate descent from the smallest tiles."""
+        """Improve ``best`` by coordinate descent from the smallest tiles, on a sample."""
+        picked = [
+            _combinations({dim: _sample(len(self.order.tilings(dim))) for dim in group})
+            for group in self.groups
+        ]
+        rows = self._factors(picked)
         held = [i for i, c in enumerate(self.order.columns) if c.kind == "held"]
-        start = [int(np.argmin(rows[:, held].sum(axis=1))) for rows in self.rows]
-        table, first = self._stacked()
-        chosen = np.full(len(self.groups), -1, dtype=np.int64)
+        start = [int(np.argmin(table[:, held].sum(axis=1))) for table in rows]
+        first = np.cumsum([0, *(len(table) for table in rows)], dtype=np.int64)
         begin = first[:-1] + np.array(start, dtype=np.int64)
-        calls = kernel.descend(table, first, begin, self.model, best, chosen)
-        return calls, self._picked(chosen, first)
+        chosen = np.full(len(rows), -1, dtype=np.int64)
+        calls = kernel.descend(np.concatenate(rows), first, begin, self.model, best, chosen)
+        return calls, _chosen(chosen - first[:-1], picked) if chosen[0] >= 0 else None
 
     def search(self, best: FloatArray) -> tuple[int, dict[str, int] | None]:
         """Improve ``best`` to the optimum of this order of stages."""
-        calls = self._filter(best)
-        if any(len(rows) == 0 for rows in self.rows):
+        picked, calls = self._worth_combining(best)
+        if picked is None:
             return calls, None
+        rows = self._factors(picked)
+        more = self._filter(rows, picked, best)
+        if not all(map(len, rows)):
+            return calls + more, None
         weights = np.array([_SPLIT_FIRST.get(c.kind, 1.0) for c in self.order.columns])
-        trees = [kernel.grow_tree(rows, weights) for rows in self.rows]
-        forest, root = _forest(trees)
-        chosen = np.full(len(self.groups), -1, dtype=np.int64)
-        calls += kernel.search(forest, root, self.model, best, chosen)
-        return calls, self._picked(chosen, np.zeros(len(self.groups), dtype=np.int64))
+        forest, root = _forest([kernel.grow_tree(table, weights) for table in rows])
+        chosen = np.full(len(rows), -1, dtype=np.int64)
+        calls += more + kernel.search(forest, root, self.model, best, chosen)
+        return calls, _chosen(chosen, picked) if chosen[0] >= 0 else None
 
-    def _filter(self, best: FloatArray) -> int:
-        """Drop rows that cannot be part of a better mapping, until nothing changes."""
+    def _worth_combining(self, best: FloatArray) -> tuple[list[Picked] | None, int]:
+        """Per group the combinations of those tilings that are promising on their own.
+
+        ``None`` if a dimension has none: nothing can be better than ``best``.
+        """
+        alone = [(group, dim) for group in self.groups for dim in group]
+        tilings = [{dim: np.arange(len(self.order.tilings(dim)))} for _, dim in alone]
+        bounds = [
+            self.order.factors(group, one) for (group, _), one in zip(alone, tilings, strict=True)
+        ]
+        calls = self._filter(bounds, tilings, best)
+        if not all(map(len, bounds)):
+            return None, calls
+        kept = {dim: one[dim] for (_, dim), one in zip(alone, tilings, strict=True)}
+        return [_combinations({dim: kept[dim] for dim in group}) for group in self.groups], calls
+
+    def _factors(self, picked: list[Picked]) -> list[FloatArray]:
+        return [
+            self.order.factors(group, one) for group, one in zip(self.groups, picked, strict=True)
+        ]
+
+    def _filter(self, rows: list[FloatArray], picked: list[Picked], best: FloatArray) -> int:
+        """Drop rows that cannot be part of a better mapping, until nothing changes.
+
+        Shortens ``rows`` and ``picked`` in place; returns evaluations.
+        """
         calls, changed = 0, True
-        while changed and all(len(rows) for rows in self.rows):
+        while changed and all(map(len, rows)):
             changed = False
-            for g, rows in enumerate(self.rows):
-                smallest = [r.min(axis=0) for h, r in enumerate(self.rows) if h != g]
-                others = np.prod(np.array([*smallest, np.ones(rows.shape[1])]), axis=0)
-                mask = kernel.promising(rows, others, self.model, best)
-                calls += len(rows)
+            for g, table in enumerate(rows):
+                smallest = [other.min(axis=0) for h, other in enumerate(rows) if h != g]
+                others = np.prod(np.array([*smallest, np.ones(table.shape[1])]), axis=0)
+                mask = kernel.promising(table, others, self.model, best)
+                calls += len(table)
                 if not mask.all():
-                    self._keep(g, np.flatnonzero(mask))
                     changed = True
+                    rows[g] = np.ascontiguousarray(table[mask])
+                    picked[g] = {dim: chosen[mask] for dim, chosen in picked[g].items()}
                     if not mask.any():
                         return calls
         return calls
 
-    def _keep(self, group: int, rows: IntArray) -> None:
-        self.rows[group] = np.ascontiguousarray(self.rows[group][rows])
-        self.choices[group] = self.choices[group][rows]
 
-    def _stacked(self) -> tuple[FloatArray, IntArray]:
-        first = np.cumsum([0, *(len(rows) for rows in self.rows)], dtype=np.int64)
-        return np.concatenate(self.rows), first
+def _combinations(options: Picked) -> Picked:
+    """Every combination of the dimensions' options, one per row."""
+    grids = np.meshgrid(*options.values(), indexing="ij")
+    return {dim: grid.ravel() for dim, grid in zip(options, grids, strict=True)}
 
-    def _picked(self, chosen: IntArray, first: IntArray) -> dict[str, int] | None:
-        """Which tiling of each dimension was chosen; ``None`` if nothing was."""
-        if chosen[0] < 0:
-            return None
-        return {
-            dim: int(self.choices[g][chosen[g] - first[g], i])
-            for g, group in enumerate(self.groups)
-            for i, dim in enumerate(group)
-        }
+
+def _sample(count: int) -> IntArray:
+    """All of a few options, evenly spaced ones of many."""
+    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+
+
+def _chosen(rows: IntArray, picked: list[Picked]) -> dict[str, int]:
+    """Which tiling of each dimension the chosen rows stand for."""
+    return {
+        dim: int(options[row])
+        for row, one in zip(rows, picked, strict=True)
+        for dim, options in one.items()
+    }
 
 
 def _forest(trees: list[kernel.Tree]) -> tuple[kernel.Tree, IntArray]:

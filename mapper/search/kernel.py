@@ -22,7 +22,8 @@ FloatArray = NDArray[np.float64]
 PARENT, CHILD, IS_OUTPUT, IS_INNERMOST = 0, 1, 2, 3
 COL_PARENT, COL_CHILD, COL_HELD, COL_VISITS, COL_REVISITS = 4, 5, 6, 7, 8
 FINAL_BITS, PARTIAL_BITS, DOUBLE_BUFFERED, OUTPUTS = 9, 10, 11, 12
-STAGE_FIELDS = 13
+IS_SHARED, LATENCY_PS, COL_FRESH, COL_OWN_REVISITS = 13, 14, 15, 16
+STAGE_FIELDS = 17
 # Columns of the datapath table (one row per operand).
 MEMORY, D_IS_OUTPUT, COL_MOVED, COL_LIFTED = 0, 1, 2, 3
 D_FINAL_BITS, D_PARTIAL_BITS, D_OUTPUTS = 4, 5, 6
@@ -31,6 +32,9 @@ DATAPATH_FIELDS = 7
 READ_PS, WRITE_PS, SHARED_PORT, READ_PJ, WRITE_PJ, CAPACITY_BITS = 0, 1, 2, 3, 4, 5
 
 LATENCY, ENERGY, EDP = 0, 1, 2
+
+#: Energies are rounded to this fraction of a picojoule.
+ENERGY_GRID = 1024.0
 
 
 class Model(NamedTuple):
@@ -58,32 +62,47 @@ class Model(NamedTuple):
 
 
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
-def better(objective, latency, energy, best):  # type: ignore[no-untyped-def]
-    """Is (latency, energy) better than ``best``? The other one breaks ties."""
+def better(objective, answer, best):  # type: ignore[no-untyped-def]
+    """Is ``answer`` better than ``best``, both as filled in by ``cost``?
+
+    Latency decides between equal energies (or products), energy between equal latencies, and
+    then the number of tiles transferred: each costs a round trip, whether or not hidden.
+    """
     if objective == LATENCY:
-        return latency < best[0] or (latency == best[0] and energy < best[1])
-    if objective == ENERGY:
-        return energy < best[1] or (energy == best[1] and latency < best[0])
-    edp, best_edp = latency * energy, best[0] * best[1]
-    return edp < best_edp or (edp == best_edp and latency < best[0])
+        first, second = answer[1] - best[1], answer[2] - best[2]
+    elif objective == ENERGY:
+        first, second = answer[2] - best[2], answer[1] - best[1]
+    else:
+        first, second = answer[1] * answer[2] - best[1] * best[2], answer[1] - best[1]
+    if first != 0.0:
+        return first < 0.0
+    if second != 0.0:
+        return second < 0.0
+    return answer[3] < best[3]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def cost(volumes, model, traffic, answer):  # type: ignore[no-untyped-def]
-    """Fills ``answer`` with ``(overflow, latency_ps, energy_pj)`` of one vector of volumes.
+    """Fills ``answer`` with ``(overflow, latency_ps, energy_pj, transfers)`` of some volumes.
 
     ``overflow`` is the largest needed/allowed ratio of a memory or axis; above 1 it does not
-    fit. ``traffic`` is scratch space ``[memory, (read, write, held)]`` in bits.
+    fit. ``transfers`` counts tiles of shared memories. ``traffic`` is scratch space
+    ``[memory, (read, write, held)]`` in bits. The energy is rounded, so that mappings that
+    cost the same are equal whatever order their energies are added in.
     """
     memories = model.memories
     for m in range(memories.shape[0]):
         traffic[m, 0] = traffic[m, 1] = traffic[m, 2] = 0.0
+    transfers = waiting = 0.0
     for s in range(model.stages.shape[0]):
         _add_stage(volumes, model.stages, s, traffic)
+        if model.stages[s, IS_SHARED]:
+            transfers += volumes[model.stages[s, COL_VISITS]]
+            waiting = max(waiting, _round_trips(volumes, model.stages, s))
     for d in range(model.datapaths.shape[0]):
         _add_datapath(volumes, model, d, traffic)
     steps = max(volumes[model.steps_column], volumes[model.lifted_steps_column] / model.lanes)
-    latency = steps * model.step_ps
+    latency = max(steps * model.step_ps, waiting)
     energy = model.compute_pj
     overflow = 0.0
     for m in range(memories.shape[0]):
@@ -97,7 +116,8 @@ def cost(volumes, model, traffic, answer):  # type: ignore[no-untyped-def]
         overflow = max(overflow, volumes[model.axis_columns[a]] / model.axis_sizes[a])
     answer[0] = overflow
     answer[1] = latency
-    answer[2] = energy + model.leakage_w * latency
+    answer[2] = np.rint((energy + model.leakage_w * latency) * ENERGY_GRID) / ENERGY_GRID
+    answer[3] = transfers
 
 
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
@@ -128,6 +148,17 @@ def _add_stage(volumes, stages, s, traffic):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def _round_trips(volumes, stages, s):  # type: ignore[no-untyped-def]
+    """Loads of a stage wait for a free slot and then for the memory's latency."""
+    visits = volumes[stages[s, COL_VISITS]]
+    loads = visits
+    if stages[s, IS_OUTPUT]:
+        loads = volumes[stages[s, COL_FRESH]] * (volumes[stages[s, COL_OWN_REVISITS]] - 1.0)
+    waiting = loads * stages[s, LATENCY_PS]
+    return waiting / 2.0 if stages[s, DOUBLE_BUFFERED] and visits > 1.0 else waiting
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
 def _add_datapath(volumes, model, d, traffic):  # type: ignore[no-untyped-def]
     paths = model.datapaths
     moved = max(volumes[paths[d, COL_MOVED]], volumes[paths[d, COL_LIFTED]] / model.lanes)
@@ -153,9 +184,9 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
     groups, columns = len(first) - 1, table.shape[1]
     at = start.copy()
     traffic = np.empty((model.memories.shape[0], 3))
-    answer = np.empty(3)
+    answer = np.empty(4)
     volumes = np.empty(columns)
-    here = np.array([np.inf, np.inf])
+    here = np.full(4, np.inf)
     least_overflow = np.inf
     calls = 0
     improved = True
@@ -172,15 +203,15 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
                 calls += 1
                 cost(volumes, model, traffic, answer)
                 if answer[0] > 1.0:
-                    if answer[0] < least_overflow and here[0] == np.inf:
+                    if answer[0] < least_overflow and here[1] == np.inf:
                         least_overflow = answer[0]
                         at[g] = r
                         improved = True
-                elif better(model.objective, answer[1], answer[2], here):
-                    here[0], here[1] = answer[1], answer[2]
+                elif better(model.objective, answer, here):
+                    here[:] = answer
                     at[g] = r
                     improved = True
-    if here[0] < np.inf and better(model.objective, here[0], here[1], best):
+    if here[1] < np.inf and better(model.objective, here, best):
         best[:] = here
         chosen[:] = at
     return calls
@@ -190,14 +221,14 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
 def promising(rows, others, model, best):  # type: ignore[no-untyped-def]
     """Mask of the rows whose lower bound with ``others`` is feasible and better than ``best``."""
     traffic = np.empty((model.memories.shape[0], 3))
-    answer = np.empty(3)
+    answer = np.empty(4)
     volumes = np.empty(rows.shape[1])
     mask = np.zeros(len(rows), dtype=np.bool_)
     for r in range(len(rows)):
         for c in range(rows.shape[1]):
             volumes[c] = others[c] * rows[r, c]
         cost(volumes, model, traffic, answer)
-        mask[r] = answer[0] <= 1.0 and better(model.objective, answer[1], answer[2], best)
+        mask[r] = answer[0] <= 1.0 and better(model.objective, answer, best)
     return mask
 
 
@@ -219,7 +250,8 @@ class Tree(NamedTuple):
 def grow_tree(rows, weights):  # type: ignore[no-untyped-def]
     """Split boxes of rows at the column in which they differ most, down to single rows.
 
-    ``weights`` says how much a column's differences matter. Of rows that are equal in every column only the first is kept.
+    ``weights`` says how much a column's differences matter. Of rows that are equal in every
+    column only the first is kept.
     """
     count, columns = rows.shape
     nodes = 2 * count
@@ -273,16 +305,16 @@ def search(forest, root, model, best, chosen):  # type: ignore[no-untyped-def]
     """
     groups, columns = len(root), forest.smallest.shape[1]
     traffic = np.empty((model.memories.shape[0], 3))
-    answer = np.empty(3)
+    answer = np.empty(4)
     volumes, others = np.empty(columns), np.empty(columns)
     stack = np.empty((64 * groups + 64, groups), dtype=np.int64)
-    bounds = np.empty((len(stack), 2))
+    bounds = np.empty((len(stack), 4))
     stack[0] = root
     bounds[0] = 0.0
     top, calls = 1, 0
     while top > 0:
         top -= 1
-        if not better(model.objective, bounds[top, 0], bounds[top, 1], best):
+        if not better(model.objective, bounds[top], best):
             continue
         box = stack[top].copy()
         widest, g = 0.0, -1
@@ -314,14 +346,12 @@ def search(forest, root, model, best, chosen):  # type: ignore[no-untyped-def]
                 volumes[c] = others[c] * forest.smallest[child, c]
             calls += 1
             cost(volumes, model, traffic, answer)
-            if answer[0] <= 1.0 and better(model.objective, answer[1], answer[2], best):
+            if answer[0] <= 1.0 and better(model.objective, answer, best):
                 stack[top] = box
-                bounds[top, 0], bounds[top, 1] = answer[1], answer[2]
+                bounds[top] = answer
                 top += 1
                 pushed += 1
-        if pushed == 2 and better(
-            model.objective, bounds[top - 2, 0], bounds[top - 2, 1], bounds[top - 1]
-        ):
+        if pushed == 2 and better(model.objective, bounds[top - 2], bounds[top - 1]):
             _swap(stack, bounds, top)
     return calls
 
@@ -333,7 +363,7 @@ def _swap(stack, bounds, top):  # type: ignore[no-untyped-def]
         kept = stack[top - 1, column]
         stack[top - 1, column] = stack[top - 2, column]
         stack[top - 2, column] = kept
-    for column in range(2):
+    for column in range(bounds.shape[1]):
         bound = bounds[top - 1, column]
         bounds[top - 1, column] = bounds[top - 2, column]
         bounds[top - 2, column] = bound

@@ -15,34 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arch.spec import Memory
-from mapper.footprint import Axis, axis_record
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
-from mapper.search.tilings import Room, Tilings, tilings
-from mapper.sliding import axis_moved, distinct_clear
-
-IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One volume: what is counted, of which operand, at which stage.
-
-    ``kind`` is ``moved`` (elements moved, one copy per instance along ``over``), ``held``
-    (elements that an instance keeps), ``visits`` (tiles that pass through), ``revisits``
-    (visits of the same output), ``steps`` or ``used`` (of the axis in ``over``). ``stage``
-    is a position in the order of stages; -1 is one step of the compute unit. A ``lifted``
-    column is multiplied by the contended axes used.
-    """
-
-    kind: str
-    operand: int = -1
-    stage: int = -1
-    over: tuple[str, ...] = ()
-    lifted: bool = False
+from mapper.search.factors import Column, Rows
+from mapper.search.kernel import FloatArray
+from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +44,8 @@ class StageOrder:
             yield Column("visits", stage=stage)
             if operand == output:
                 yield self.revisits_below(stage)
+                yield self.fresh(stage)
+                yield Column("revisits", stage=stage)
         for operand in range(len(self.run.paths)):
             yield self.at_datapath(operand)
             yield self.lifted(self.at_datapath(operand))
@@ -100,6 +81,10 @@ class StageOrder:
         operand, memory = self.stages[stage]
         return Column("moved", operand, stage, memory.replicated_over)
 
+    def fresh(self, stage: int) -> Column:
+        """First visits of output tiles."""
+        return Column("fresh", stage=stage)
+
     def lifted(self, column: Column) -> Column:
         """``column`` times the contended axes used (see ``kernel.Model``)."""
         return replace(column, lifted=bool(self.contended))
@@ -113,7 +98,7 @@ class StageOrder:
         inner = [i for i in range(stage + 1, len(self.stages)) if self.stages[i][0] == output]
         return Column("revisits", stage=inner[0] if inner else -1)
 
-    def group_tilings(self, dim: str) -> Tilings:
+    def tilings(self, dim: str) -> Tilings:
         """All tilings of one dimension under this order of stages."""
         dim_class = self.run.operator.dim_class(dim)
         rooms = tuple(
@@ -123,22 +108,20 @@ class StageOrder:
         splits = tuple(dim in self.run.counts.operands[op].dims for op, _ in self.stages)
         return tilings(self.run.operator.extents[dim], rooms, splits)
 
-    def group_table(self, group: tuple[str, ...]) -> tuple[IntArray, IntArray]:
-        """``(factors[row, column], choice[row, dim])``: every combination of the dims' tilings.
+    def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:
+        """``[row, column]``: the group's factor of each volume.
 
-        ``choice`` numbers the tiling of each dimension of the group.
+        ``picked[dim][row]`` numbers the tiling of a dimension; where dimensions of the group
+        are missing, the factors are lower bounds.
         """
-        options = [self.group_tilings(dim) for dim in group]
-        counts = [np.arange(len(option)) for option in options]
-        choice = np.stack([g.ravel() for g in np.meshgrid(*counts, indexing="ij")], axis=1)
-        rows = _GroupRows(self.run, group, options, choice, self.contended)
-        factors = np.stack([rows.factor(column) for column in self.columns], axis=1)
-        return factors, choice
+        options = {dim: (self.tilings(dim), rows) for dim, rows in picked.items()}
+        rows = Rows(self.run, group, self.contended, options)
+        return np.stack([rows.factor(c) for c in self.columns], axis=1).astype(np.float64)
 
     def mapping(self, chosen: dict[str, int], made_by: str) -> Mapping:
         """The mapping with the chosen tiling (its number) of each dimension."""
         extents = self.run.operator.extents
-        options = {dim: self.group_tilings(dim) for dim in extents}
+        options = {dim: self.tilings(dim) for dim in extents}
         tiles = {dim: options[dim].tiles[chosen[dim]] for dim in extents}
         factors = {dim: options[dim].spatial[chosen[dim]] for dim in extents}
         nest: list[Loop | Stage] = []
@@ -192,134 +175,3 @@ def _outer_first(run: Execution, order: tuple[tuple[int, Memory], ...]) -> bool:
         if placed != sorted(placed):
             return False
     return True
-
-
-class _GroupRows:
-    """Factors of all rows of one group, column by column."""
-
-    def __init__(
-        self,
-        run: Execution,
-        group: tuple[str, ...],
-        options: list[Tilings],
-        choice: IntArray,
-        contended: tuple[str, ...],
-    ) -> None:
-        self._contended = contended
-        self._run = run
-        self._group = group
-        self._spatial = [option.spatial[choice[:, i]] for i, option in enumerate(options)]
-        self._tiles = [option.tiles[choice[:, i]] for i, option in enumerate(options)]
-        self._units = [option.units()[choice[:, i]] for i, option in enumerate(options)]
-        self._rows = len(choice)
-
-    def factor(self, column: Column) -> IntArray:
-        factor = _FACTORS[column.kind](self, column)
-        if column.lifted:
-            return factor * self.used(Column("used", over=self._contended))
-        return factor
-
-    def _at(self, stage: int) -> list[IntArray]:
-        if stage < 0:
-            return [
-                np.minimum(unit, self._run.operator.extents[dim])
-                for dim, unit in zip(self._group, self._units, strict=True)
-            ]
-        return [tiles[:, stage] for tiles in self._tiles]
-
-    def _parallel(self, over: tuple[str, ...]) -> list[IntArray]:
-        axes = [i for i, axis in enumerate(self._run.intrinsic.axes) if axis.name in over]
-        return [np.prod(s[:, axes], axis=1, dtype=np.int64) for s in self._spatial]
-
-    def moved(self, column: Column) -> IntArray:
-        operand = self._run.counts.operands[column.operand]
-        axis = operand.coupled_axis(self._group)
-        tiles, parallel = self._at(column.stage), self._parallel(column.over)
-        count = np.ones(self._rows, dtype=np.int64)
-        for i, dim in enumerate(self._group):
-            if axis and dim in axis.dims:
-                continue
-            extent = self._run.operator.extents[dim]
-            if dim in operand.dims:
-                count *= extent
-            else:
-                full, rest = np.divmod(extent, tiles[i])
-                count *= full * np.minimum(parallel[i], tiles[i]) + np.minimum(parallel[i], rest)
-        if axis:
-            count *= self._on_axis(axis, tiles, parallel, _axis_moved)
-        return count
-
-    def held(self, column: Column) -> IntArray:
-        operand = self._run.counts.operands[column.operand]
-        axis = operand.coupled_axis(self._group)
-        tiles, parallel = self._at(column.stage), self._parallel(column.over)
-        count = np.ones(self._rows, dtype=np.int64)
-        for i, dim in enumerate(self._group):
-            if dim in operand.dims and not (axis and dim in axis.dims):
-                count *= -(-tiles[i] // parallel[i])
-        if axis:
-            count *= self._on_axis(axis, tiles, parallel, _axis_held)
-        return count
-
-    def _on_axis(
-        self, axis: Axis, tiles: list[IntArray], parallel: list[IntArray], count
-    ) -> IntArray:  # type: ignore[no-untyped-def]
-        """Counts on a shared axis, computed once per distinct combination of tiles."""
-        at = [self._group.index(dim) for dim in axis.dims]
-        shares = [tiles[i] for i in at] + [parallel[i] for i in at]
-        key = np.zeros(self._rows, dtype=np.int64)
-        for values in shares:
-            _, position = np.unique(values, return_inverse=True)
-            key = key * (position.max() + 1) + position
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        distinct = np.stack([values[first] for values in shares], axis=1)
-        extents = np.array([self._run.operator.extents[d] for d in axis.dims], dtype=np.int64)
-        answers: IntArray = count(axis_record(axis), extents, distinct)
-        return answers[inverse]
-
-    def visits(self, column: Column) -> IntArray:
-        count = np.ones(self._rows, dtype=np.int64)
-        for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            count *= -(-self._run.operator.extents[dim] // tile)
-        return count
-
-    def revisits(self, column: Column) -> IntArray:
-        count = np.ones(self._rows, dtype=np.int64)
-        reduction = self._run.operator.reduction_dims()
-        for dim, tile in zip(self._group, self._at(column.stage), strict=True):
-            if dim in reduction:
-                count *= -(-self._run.operator.extents[dim] // tile)
-        return count
-
-    def used(self, column: Column) -> IntArray:
-        factors = self._parallel(column.over)
-        product: IntArray = np.prod(np.stack(factors), axis=0, dtype=np.int64)
-        return product
-
-
-_FACTORS = {
-    "moved": _GroupRows.moved,
-    "held": _GroupRows.held,
-    "visits": _GroupRows.visits,
-    "revisits": _GroupRows.revisits,
-    "steps": _GroupRows.visits,
-    "used": _GroupRows.used,
-}
-
-
-def _axis_moved(record: IntArray, extents: IntArray, distinct: IntArray) -> IntArray:
-    tiles, parallel = np.hsplit(distinct, 2)
-    moved: IntArray = axis_moved(
-        record,
-        np.zeros_like(extents),
-        extents,
-        np.ascontiguousarray(tiles),
-        np.ascontiguousarray(parallel),
-    )
-    return moved
-
-
-def _axis_held(record: IntArray, extents: IntArray, distinct: IntArray) -> IntArray:
-    tiles, parallel = np.hsplit(distinct, 2)
-    shares = -(-tiles // parallel)
-    return np.array([distinct_clear(record, share) for share in shares], dtype=np.int64)

@@ -25,15 +25,18 @@ IntArray = NDArray[np.int64]
 class Tilings:
     """One row per tiling: ``spatial[row, axis]`` factors and ``tiles[row, stage]`` sizes."""
 
+    extent: int
     spatial: IntArray
     tiles: IntArray
 
     def __len__(self) -> int:
         return len(self.tiles)
 
-    def units(self) -> IntArray:
-        product: IntArray = np.prod(self.spatial, axis=1, dtype=np.int64)
-        return product
+    def at(self, stage: int) -> IntArray:
+        """Tile sizes at a stage; at -1, of one step of the compute unit."""
+        if stage >= 0:
+            return self.tiles[:, stage]
+        return np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def tilings(extent: int, rooms: tuple[Room, ...], splits: tuple[bool, ...]) -> T
             tiles.append([extent if t >= units else t * unit for t in chain])
     shape = (len(tiles), len(splits))
     return Tilings(
-        np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape)
+        extent, np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape)
     )
 
 
