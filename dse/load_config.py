@@ -29,7 +29,7 @@ from dse.quantities import QUANTITIES
 from dse.samplers import SAMPLERS
 from dse.search_schema import FORMS, SearchModel
 from dse.space import Parameter, Space
-from mapper.workload.load import load_workload
+from mapper.workload.load import check_workload
 
 #: Points drawn to see whether values that are allowed one by one are allowed together.
 PROBES = 32
@@ -97,7 +97,7 @@ class _Draft:
             if isinstance(item, Mapping):
                 path, item = (*path, "workload"), item.get("workload")
             if isinstance(item, str):
-                self._attempt(path, partial(load_workload, item))
+                self._attempt(path, partial(check_workload, item))
 
     def _parameters(self, architecture: Architecture, forms: Mapping[str, Any]) -> None:
         sound = {p: f for p, f in forms.items() if self._form_sound(architecture, p, f)}
