@@ -29,7 +29,7 @@ class Margin:
 
 
 def margins(constraints: Sequence[Constraint], trial: Trial) -> tuple[Margin, ...]:
-    """For each configured constraint."""
+    """For each configured constraint whose quantity is known."""
     return tuple(
         Margin(
             text=display.typeset(c.text),
@@ -38,6 +38,7 @@ def margins(constraints: Sequence[Constraint], trial: Trial) -> tuple[Margin, ..
             key=c.quantity.key,
         )
         for c in constraints
+        if c.quantity.key in trial.objectives
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mapper.search.network import map_workload
-
 from arch.spec import Architecture
 from dse.config import SearchConfig
 from dse.report.designs import recommended
@@ -14,6 +12,7 @@ from dse.report.evidence import Evidence, FidelityCheck, WorkloadSummary
 from dse.study import Study
 from dse.trial import Trial
 from mapper.cost import Mappings
+from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import FIDELITIES, cost_model

@@ -247,16 +247,16 @@ def _mapping_word(pair: LayerPair) -> str:
 
 def limits(facts: Facts) -> Table | None:
     """Constraints and memory capacities with the margin of each compared design."""
-    columns = [_all_margins(facts, d.trial) for d in facts.compared]
-    if not columns[0]:
+    columns = [{m.text: m for m in _all_margins(facts, d.trial)} for d in facts.compared]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    if not names:
         return None
-    rows = []
-    for margin in columns[0]:
-        cells = [_margin_cell(_same(margin, column)) for column in columns]
-        rows.append(Row(cells=(Cell(text=margin.text), *cells)))
     return Table(
         head=(Cell(text="Limit"), *(_design_head(facts, d) for d in facts.compared)),
-        rows=tuple(rows),
+        rows=tuple(
+            Row(cells=(Cell(text=name), *(_margin_cell(column.get(name)) for column in columns)))
+            for name in names
+        ),
         numeric=frozenset(range(1, len(columns) + 1)),
     )
 
@@ -266,25 +266,16 @@ def _all_margins(facts: Facts, trial: Trial) -> tuple[Margin, ...]:
     return configured + memory_margins(trial, facts.evidence.architectures[trial.number])
 
 
-def _same(wanted: Margin, column: Sequence[Margin]) -> Margin | None:
-    return next((m for m in column if m.text == wanted.text), None)
-
-
 def _margin_cell(margin: Margin | None) -> Cell:
     if margin is None:
         return Cell(text="–")
-    text = (
-        format_size(margin.value)
-        if margin.key == "size_bytes"
-        else (display.value(margin.key, margin.value))
-    )
-    limit = format_size(margin.limit) if margin.key == "size_bytes" else ""
-    of_limit = f" of {limit}" if limit else ""
+    if margin.key == "size_bytes":
+        text = f"{format_size(margin.value)} of {format_size(margin.limit)}"
+    else:
+        text = display.value(margin.key, margin.value)
     if margin.share < 0:
-        return Cell(
-            text=text + of_limit, note=f"{display.percent(-margin.share)} over", tone="worse"
-        )
-    return Cell(text=text + of_limit, note=f"{display.percent(margin.share)} free", tone="better")
+        return Cell(text=text, note=f"{display.percent(-margin.share)} over", tone="worse")
+    return Cell(text=text, note=f"{display.percent(margin.share)} free", tone="better")
 
 
 def reasons(facts: Facts) -> Table:

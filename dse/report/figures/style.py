@@ -99,8 +99,9 @@ def _inline(name: str, svg: str) -> str:
     """The ``<svg>`` element alone, with identifiers that are unique within the page."""
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    element = re.sub(r'(<image [^>]*?)\bid="[^"]*"', r"\1", element)
     element = re.sub(r'\bid="', f'id="{name}-', element)
-    element = re.sub(r'(href="|url\()#(?!design-)', rf"\g<1>#{name}-", element)
+    element = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", element)
     return re.sub(r'\s(width|height)="[\d.]+pt"', "", element, count=2)
 
 

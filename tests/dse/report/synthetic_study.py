@@ -6,7 +6,6 @@ without running a search; layers are those of ResNet-18 at 224 x 224.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -264,9 +263,3 @@ def _suggest(generator: np.random.Generator, trials: list[Trial], keys: list[str
         step = int(generator.choice([-1, 1]))
         point[axis] = min(max(point[axis] + step, 0), len(SPACE.parameters[axis].values) - 1)
     return tuple(point)
-
-
-def without_metrics(original: Study) -> Study:
-    """The same study from a sampler that recorded objectives only."""
-    bare = tuple(dataclasses.replace(t, metrics=None) for t in original.trials)
-    return dataclasses.replace(original, trials=bare)
