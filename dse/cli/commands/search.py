@@ -12,8 +12,8 @@ import typer
 
 from arch.errors import InputError, Problem
 from dse.cli import arguments, exits, inputs
-from dse.cli.console import messages, print_json, results
 from dse.cli.commands.report import write_report
+from dse.cli.console import messages, print_json, results
 from dse.cli.search_progress import Progress
 from dse.cli.search_summary import print_summary
 from dse.config import SearchConfig
