@@ -27,6 +27,7 @@ MAY_IMPORT = {
         "arch",
         "mapper.workload",
         "mapper.mapping",
+        "mapper.hierarchy",
         "mapper.program",
         "mapper.lower",
         "mapper.cost",

@@ -31,7 +31,7 @@ DOCUMENT = {
 
 
 def search(dse: Dse, *arguments: object) -> dict[str, Any]:
-    outcome = dse("search", "quick", *arguments, "--json")
+    outcome = dse("search", "quick", "--workers", 1, *arguments, "--json")
     assert outcome.code == 0, outcome.err
     document: dict[str, Any] = json.loads(outcome.out)
     return document
@@ -124,7 +124,7 @@ def test_nothing_feasible(dse: Dse, tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     text = catalog.find("search", "quick").read_text(encoding="utf-8")
     path.write_text(text.replace("<= 0.4 mm2", "<= 0.0001 mm2"), encoding="utf-8")
-    outcome = dse("search", path, "--out", tmp_path / "run", "--trials", 2)
+    outcome = dse("search", path, "--out", tmp_path / "run", "--trials", 2, "--workers", 1)
     assert outcome.code == 3
     assert "No design meets every constraint" in outcome.out
     assert (tmp_path / "run" / "report.html").exists()
@@ -132,7 +132,7 @@ def test_nothing_feasible(dse: Dse, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_report")
 def test_the_summary_names_the_report(dse: Dse, tmp_path: Path) -> None:
-    outcome = dse("search", "quick", "--out", tmp_path, "--trials", 2)
+    outcome = dse("search", "quick", "--out", tmp_path, "--trials", 2, "--workers", 1)
     assert outcome.code == 0
     assert f"report: {tmp_path}/report.html" in outcome.out
     assert "start" in outcome.out

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dse.cli import inputs
 from dse.cli.console import messages, results
-from dse.export_optuna import export
+from dse.export import FILE, export_optuna
 from dse.store import load_study
 
 
@@ -17,9 +18,10 @@ def run(
 ) -> None:
     """Copy a search into a database for Optuna's dashboard.
 
-    Infeasible designs are shown with their constraint values and the best that could be
-    expected of them.
+    An earlier copy in the run directory is replaced.
     """
-    target = export(load_study(directory))
-    results().print(f"sqlite:///{target.resolve()}", soft_wrap=True)
+    study = load_study(directory)
+    target = inputs.output_file("DIR", directory.resolve() / FILE)
+    target.unlink(missing_ok=True)
+    results().print(export_optuna(study, target), soft_wrap=True)
     messages().print("to look at it: pip install optuna-dashboard, then optuna-dashboard URL")

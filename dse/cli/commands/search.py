@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +40,10 @@ def run(
     trials: Annotated[
         int | None, typer.Option(metavar="N", help="Designs to evaluate, instead of CONFIG's.")
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes that evaluate.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -48,7 +52,7 @@ def run(
     Ctrl-C ends the search with a report of what there is; --resume goes on with it. Neither
     interruptions nor the number of workers change the result.
     """
-    inputs.positive("--workers", workers)
+    workers = cores() if workers is None else inputs.positive("--workers", workers)
     asked = load_search(config)
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
@@ -59,7 +63,7 @@ def run(
             SearchRun(
                 config=asked,
                 run_dir=run_dir,
-                workers=workers,
+                workers=min(workers, asked.batch),
                 resume=resume,
                 on_trial=progress.show,
             )
@@ -73,6 +77,11 @@ def run(
         print_summary(results(), study, seconds)
         results().print(f"report: {report}", soft_wrap=True)
     raise typer.Exit(exit_code(study))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def directory(config: SearchConfig, out: Path | None, *, resume: bool) -> Path:
