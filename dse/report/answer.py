@@ -8,7 +8,7 @@ from typing import Any
 from dse.report import display
 from dse.report.data import Facts
 from dse.report.designs import Design, baseline, label
-from dse.report.settings import changed_settings
+from dse.report.settings import all_paths, changed_paths, setting
 from dse.trial import Trial
 
 
@@ -25,7 +25,13 @@ def answer(facts: Facts) -> Answer:
     chosen = facts.chosen
     if chosen is None:
         return Answer(headline=_nothing(facts), changes=(), alternatives=())
-    changes = changed_settings(facts.base, facts.evidence.architectures[chosen.number], facts.study)
+    after = facts.evidence.architectures[chosen.number]
+    changed = changed_paths(facts.base, after, facts.study.space)
+    changes = tuple(
+        (path, setting(facts.base, path), setting(after, path))
+        for path in all_paths(facts.study.space)
+        if path in changed
+    )
     return Answer(
         headline=_headline(facts, chosen),
         changes=changes,
@@ -44,7 +50,8 @@ def _headline(facts: Facts, chosen: Trial) -> str:
     compared = f"{lead}: {gains} than {name}, the starting design" if gains else lead
     if start.feasible:
         return f"{compared}."
-    return f"{compared}. The starting design {name} itself is infeasible ({start.reason})."
+    reason = display.typeset(start.reason)
+    return f"{compared}. The starting design {name} itself is infeasible ({reason})."
 
 
 def _gains(facts: Facts, trial: Trial) -> str:
@@ -70,4 +77,4 @@ def _nothing(facts: Facts) -> str:
     if not facts.nearest:
         return lead
     closest = facts.nearest[0]
-    return f"{lead} The closest is {label(closest)} ({closest.reason})."
+    return f"{lead} The closest is {label(closest)} ({display.typeset(closest.reason)})."

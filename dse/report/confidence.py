@@ -9,7 +9,7 @@ from enum import StrEnum
 from dse.report import display
 from dse.report.convergence import REACHED, Change, Convergence
 from dse.report.designs import Design, label
-from dse.report.evidence import Evidence, FidelityCheck
+from dse.report.evidence import Evidence, FidelityCheck, TechnologyRange
 from dse.report.layers import layers
 from dse.report.limits import infeasible_reasons
 from dse.study import Study
@@ -54,12 +54,13 @@ MAPPING_GAP = (0.0, 0.10)
 INTERRUPTED_SHARE = (1.0, 0.5)
 
 RULES = (
-    f"convergence is good up to {display.percent(LAST_GAIN[0])} more hypervolume from the last "
-    f"fifth of the trials, fair up to {display.percent(LAST_GAIN[1])}; stability is good when they "
+    f"convergence is good up to {display.percent(LAST_GAIN[0])} improvement from the last fifth "
+    f"of the trials, fair up to {display.percent(LAST_GAIN[1])}; stability is good when they "
     f"changed no recommendation, fair if none gained more than {display.percent(LAST_GAIN[1])}; "
     f"model agreement is good up to {display.percent(FIDELITY_GAP[0])} between the search's model "
     f"and event simulation, fair up to {display.percent(FIDELITY_GAP[1])}; mappings are good when "
-    f"all are proven optimal, fair up to {display.percent(MAPPING_GAP[1])} from the lower bound"
+    f"all are proven optimal, fair up to {display.percent(MAPPING_GAP[1])} from the lower bound; "
+    "technology is weak when a limit breaks or a gain turns within the range of its sources"
 )
 
 
@@ -101,10 +102,13 @@ def _convergence(case: Case) -> Finding | None:
     last = total + 1 - c.last_from
     if last < 1:
         return None
+    keys = case.study.objective_keys
+    reached = f"{display.percent(REACHED)} of the final hypervolume was reached"
+    if len(keys) == 1:
+        reached = f"A {display.noun(keys[0])} within {display.percent(1 - REACHED)} was reached"
     text = (
-        f"{display.percent(REACHED)} of the final hypervolume was reached at trial "
-        f"{c.reached_at} of {total}; the last {display.plural(last, 'trial')} added "
-        f"{display.percent(c.last_gain)}."
+        f"{reached} at trial {c.reached_at} of {total}; the last "
+        f"{display.plural(last, 'trial')} improved it by {display.percent(c.last_gain)}."
     )
     return Finding(topic="Convergence", verdict=_graded(c.last_gain, LAST_GAIN), text=text)
 
@@ -186,6 +190,55 @@ def _mapping(case: Case) -> Finding | None:
     return Finding(topic="Mapping", verdict=_graded(worst, MAPPING_GAP), text=text)
 
 
+#: What depends on the technology's numbers and is worth a range.
+RANGED = ("energy_pj", "area_mm2")
+
+
+def _technology(case: Case) -> Finding | None:
+    """Does the answer hold wherever in the range of the technology's sources the truth lies?"""
+    chosen = case.evidence.range_of(case.chosen.number)
+    if chosen is None:
+        return None
+    spans = [
+        f"{display.noun(key)} {display.span(key, chosen.low[key], chosen.high[key])}"
+        for key in RANGED
+    ]
+    lead = f"Over the range of the technology's sources {label(case.chosen)} has"
+    broken = [
+        display.limit(c)
+        for c in case.study.config.constraints
+        if chosen.high[c.quantity.key] > c.limit
+    ]
+    text = f"{lead} {display.listed(spans)}{_gains_in_range(case, chosen)}."
+    if broken:
+        text += f" At the high end it breaks {display.listed(broken)}."
+    verdict = Verdict.WEAK if broken or _turns(case, chosen) else Verdict.GOOD
+    return Finding(topic="Technology", verdict=verdict, text=text)
+
+
+def _gains_in_range(case: Case, chosen: TechnologyRange) -> str:
+    start = case.evidence.range_of(case.study.start.number)
+    if start is None or case.chosen is case.study.start:
+        return ""
+    low, high = (
+        display.listed(display.change(key, old[key], new[key]) for key in RANGED)
+        for old, new in ((start.low, chosen.low), (start.high, chosen.high))
+    )
+    if low == high:
+        return f"; against the start it is {low} at both ends"
+    return f"; against the start it is {low} at the low end, {high} at the high end"
+
+
+def _turns(case: Case, chosen: TechnologyRange) -> bool:
+    """Whether a gain over the start becomes a loss (or the other way) within the range."""
+    start = case.evidence.range_of(case.study.start.number)
+    if start is None:
+        return False
+    return any(
+        (chosen.low[key] < start.low[key]) != (chosen.high[key] < start.high[key]) for key in RANGED
+    )
+
+
 def _constants(case: Case) -> Finding | None:
     base = case.evidence.architectures[case.study.start.number]
     sources = base.document.get("sources", ())
@@ -202,5 +255,6 @@ FINDINGS: tuple[Callable[[Case], Finding | None], ...] = (
     _fidelity,
     _lower_bound,
     _mapping,
+    _technology,
     _constants,
 )

@@ -35,8 +35,9 @@ class Change:
 class Convergence:
     """``history`` and ``best`` start with the starting design (trial 0), then one entry a trial.
 
-    ``history`` is the dominated share of the box that the final front spans. ``best`` holds,
-    for each objective, the best feasible value so far (``None`` before the first).
+    ``history`` is a share: of several objectives, the hypervolume of the box that the final
+    front spans; of one, the final best value relative to the best so far. ``best`` holds, for
+    each objective, the best feasible value so far (``None`` before the first).
     """
 
     history: tuple[float, ...]
@@ -54,12 +55,17 @@ def convergence(study: Study) -> Convergence | None:
     if not front:
         return None
     everything = (study.start, *study.trials)
-    history = hypervolume_history(everything, keys, scale_of(front, keys))
+    best = {key: _best_so_far(everything, key) for key in keys}
+    if len(keys) == 1:
+        ends = best[keys[0]]
+        history = tuple(0.0 if b is None else front[0].objectives[keys[0]] / b for b in ends)
+    else:
+        history = hypervolume_history(everything, keys, scale_of(front, keys))
     last_from = len(everything) - round(LAST_SHARE * len(study.trials))
     final = history[-1]
     return Convergence(
         history=history,
-        best={key: _best_so_far(everything, key) for key in keys},
+        best=best,
         reached_at=next(i for i, share in enumerate(history) if share >= REACHED * final),
         last_from=last_from,
         last_gain=(final - history[last_from - 1]) / final,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arch import units
+from dse.config import Constraint
 from dse.quantities import QUANTITIES
 
 
@@ -88,6 +89,11 @@ def value(key: str, number: float) -> str:
     return typeset(_SHOW[key](number))
 
 
+def limit(constraint: Constraint) -> str:
+    """``Area ≤ 1.5 mm²``."""
+    return f"{title(constraint.quantity.key)} {typeset(constraint.text)}"
+
+
 def title(key: str) -> str:
     return READINGS[key].title
 
@@ -95,6 +101,12 @@ def title(key: str) -> str:
 def noun(key: str) -> str:
     """The title within a sentence."""
     return READINGS[key].title.lower()
+
+
+def span(key: str, low: float, high: float) -> str:
+    """``1.2 mJ to 1.5 mJ``, or one value if there is only one."""
+    texts = value(key, low), value(key, high)
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +157,21 @@ def percent(share: float) -> str:
     if 99.5 <= number < 100:
         return f"{number:.1f} %" if number < 99.95 else "> 99.9 %"
     return f"{number:.0f} %" if abs(number) >= 10 else f"{number:.2g} %"
+
+
+def short(number: float) -> str:
+    """Three significant digits without an exponent, for labels within a plot."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def count(number: int) -> str:
+    """Exact up to a million, then in millions."""
+    return f"{number:,}" if number < 10**6 else f"{number / 1e6:,.4g} million"
+
+
+def sentence(text: str) -> str:
+    """The text with a full stop unless it ends one already."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def parameter(setting: Any) -> str:

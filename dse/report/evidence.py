@@ -30,16 +30,33 @@ class FidelityCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TechnologyRange:
+    """One design where the technology's sources are lowest and highest, by objective key.
+
+    Mappings are those of the design, the model is the search's.
+    """
+
+    number: int
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """``architectures`` by trial number; ``checks`` of the recommended designs and the start.
 
-    ``timeline`` is the chosen design's event simulation of the first workload.
+    ``ranges`` are of the same designs, empty where the technology has no range. ``timeline``
+    is the chosen design's event simulation of the first workload.
     """
 
     architectures: Mapping[int, Architecture]
     workloads: tuple[WorkloadSummary, ...]
     checks: tuple[FidelityCheck, ...]
+    ranges: tuple[TechnologyRange, ...]
     timeline: tuple[Slice, ...]
 
     def check(self, number: int) -> FidelityCheck | None:
         return next((c for c in self.checks if c.number == number), None)
+
+    def range_of(self, number: int) -> TechnologyRange | None:
+        return next((r for r in self.ranges if r.number == number), None)

@@ -12,7 +12,7 @@ from dse.report import display
 from dse.report.designs import label
 from dse.report.layers import (
     LayerPair,
-    energy_by_component,
+    component_sum,
     layers,
     time_by_bound,
     traffic_by_component,
@@ -122,8 +122,8 @@ def _traffic(c: Comparison) -> str:
 
 
 def _energy(c: Comparison) -> str:
-    before = energy_by_component(c.study.config, c.start)
-    after = energy_by_component(c.study.config, c.chosen)
+    before = component_sum(c.study.config, c.start, "energy_pj")
+    after = component_sum(c.study.config, c.chosen, "energy_pj")
     return _contributions("energy_pj", before, after)
 
 

@@ -13,6 +13,7 @@ from dse.report import display, tables
 from dse.report.answer import answer
 from dse.report.confidence import RULES
 from dse.report.data import Facts
+from dse.report.evidence import WorkloadSummary
 from dse.report.figures.style import Rendered
 from dse.report.importance import FEWEST_TRIALS, METHOD
 
@@ -109,14 +110,14 @@ def _workload_names(config: SearchConfig) -> str:
 def _subtitle(facts: Facts) -> str:
     config = facts.study.config
     done = display.plural(len(facts.study.trials), "trial")
-    about = f"{config.description.rstrip('.')}. " if config.description else ""
+    about = f"{display.sentence(config.description)} " if config.description else ""
     return f"{about}The search {config.name} ran {done} and {ENDINGS[facts.study.stopped]}."
 
 
 def _question(facts: Facts) -> list[tuple[str, list[str]]]:
     config, study = facts.study.config, facts.study
     minimised = [f"{display.title(q.key)}: {q.meaning}" for q in config.objectives]
-    limits = [display.typeset(c.text) for c in config.constraints] or ["none"]
+    limits = [display.limit(c) for c in config.constraints] or ["none"]
     sampler = f"{config.sampler.name} sampler, seed {config.seed}"
     effort = f"mappings for least {config.mapping.objective}, {config.mapping.effort} effort"
     return [
@@ -137,13 +138,14 @@ def _question(facts: Facts) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _workload(summary: Any) -> str:
-    weight = f", weight {summary.weight:g}" if summary.weight != 1 else ""
-    return (
-        f"{summary.spec}: {display.plural(summary.operators, 'operator')}, "
-        f"{summary.macs / 1e6:,.1f} million multiply-accumulates, "
-        f"{summary.parameters / 1e6:,.2f} million parameters{weight}"
-    )
+def _workload(summary: WorkloadSummary) -> str:
+    parts = [
+        display.plural(summary.operators, "operator"),
+        f"{display.count(summary.macs)} multiply-accumulates",
+        f"{display.count(summary.parameters)} parameters" if summary.parameters else "",
+        f"weight {summary.weight:g}" if summary.weight != 1 else "",
+    ]
+    return f"{summary.spec}: {', '.join(part for part in parts if part)}"
 
 
 def _space(facts: Facts) -> str:
@@ -157,7 +159,17 @@ def _captions(facts: Facts) -> dict[str, str]:
     roles = "; ".join(f"{d.label}: {', '.join(r.name for r in d.roles)}" for d in facts.designs)
     chosen = f"The thick line is {facts.chosen_name}." if facts.chosen_name else ""
     steady = "Hatched stretches are loops in steady state, simulated once and counted."
-    named = {"timeline": steady, "parameters": chosen, "breakdown": f"{roles}." if roles else ""}
+    hypervolume = (
+        "The hypervolume is the share of the objective space that the designs found so far "
+        "dominate (logarithmic scales, reference point 10 % beyond the worst corner of the "
+        "final front)."
+    )
+    named = {
+        "convergence": hypervolume if len(facts.keys) > 1 else "",
+        "timeline": steady,
+        "parameters": chosen,
+        "breakdown": f"{roles}." if roles else "",
+    }
     return {name: named.get(name, "") for name in ABSENT}
 
 

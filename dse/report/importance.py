@@ -21,11 +21,15 @@ TREES = 60
 REPEATS = 8
 SEED = 0
 
+#: A forest that explains less than this of held-out trials ranks parameters by chance.
+RELIABLE_R2 = 0.5
+
 METHOD = (
     f"a random forest ({TREES} trees) learns the logarithm of each objective from the parameters; "
     f"the importance of a parameter is how much R² on held-out trials ({FOLDS}-fold "
     "cross-validation) drops when its column is shuffled. Trials are those of the search, "
-    "infeasible ones included, so that the region it preferred counts more"
+    "infeasible ones included, so that the region it preferred counts more; where the held-out "
+    f"R² is below {RELIABLE_R2} the ranking (pale) is not reliable"
 )
 
 

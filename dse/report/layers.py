@@ -13,8 +13,6 @@ from typing import Any
 from dse.config import SearchConfig, WeightedWorkload
 from dse.trial import Trial
 
-LEAKAGE = "leakage"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
@@ -85,22 +83,15 @@ def time_by_bound(config: SearchConfig, trial: Trial) -> dict[str, float]:
 
 
 def component_sum(config: SearchConfig, trial: Trial, field: str) -> dict[str, float]:
-    """A field of the component records (``energy_pj``, ``read_bytes`` ...), weighted and summed."""
+    """A field of the component records (``energy_pj``, ``read_bytes`` ...), weighted and summed.
+
+    Components' energies include their leakage, so they add up to the energy of the run.
+    """
     sums: dict[str, float] = {}
     for workload, document in _documents(config, trial):
         for name, record in document["components"].items():
             sums[name] = sums.get(name, 0.0) + record[field] * workload.weight
     return sums
-
-
-def energy_by_component(config: SearchConfig, trial: Trial) -> dict[str, float]:
-    """Dynamic energy of each component, and the leakage of all of them together."""
-    energies = component_sum(config, trial, "energy_pj")
-    leaked = sum(
-        workload.weight * (document["energy_pj"] - document["dynamic_energy_pj"])
-        for workload, document in _documents(config, trial)
-    )
-    return {**energies, LEAKAGE: leaked} if leaked > 0 else energies
 
 
 def traffic_by_component(config: SearchConfig, trial: Trial) -> dict[str, float]:

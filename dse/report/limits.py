@@ -32,7 +32,7 @@ def margins(constraints: Sequence[Constraint], trial: Trial) -> tuple[Margin, ..
     """For each configured constraint whose quantity is known."""
     return tuple(
         Margin(
-            text=display.typeset(c.text),
+            text=display.limit(c),
             limit=c.limit,
             value=trial.objectives[c.quantity.key],
             key=c.quantity.key,

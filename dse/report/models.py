@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from arch.registry import family_named
 from arch.spec import Architecture
+from arch.technology import CORNERS
 from dse.config import SearchConfig
 from dse.report.designs import recommended
-from dse.report.evidence import Evidence, FidelityCheck, WorkloadSummary
+from dse.report.evidence import (
+    Evidence,
+    FidelityCheck,
+    TechnologyRange,
+    WorkloadSummary,
+)
 from dse.study import Study
 from dse.trial import Trial
 from mapper.cost import Mappings
@@ -18,6 +25,9 @@ from mapper.workload.load import load_workload
 from sim.models import FIDELITIES, cost_model
 from sim.prices import price
 from sim.timeline import Slice, timeline
+
+#: The parameter that chooses among the sources of the technology's numbers.
+CORNER = "corner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,9 @@ def collect(study: Study) -> Evidence:
         architectures=architectures,
         workloads=tuple(_summary(w.spec, w.weight, workloads[w.spec]) for w in config.workloads),
         checks=tuple(_check(config, workloads, m) for m in mapped.values()),
+        ranges=tuple(
+            _range(config, workloads, m) for m in mapped.values() if _has_corners(m.architecture)
+        ),
         timeline=_timeline(first, workloads[first], mapped[found[0].number]) if found else (),
     )
 
@@ -80,20 +93,50 @@ def _summary(spec: str, weight: float, workload: Workload) -> WorkloadSummary:
 def _check(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
 ) -> FidelityCheck:
-    latency: dict[str, float] = {}
-    energy: dict[str, float] = {}
-    for fidelity in FIDELITIES:
-        model = cost_model(fidelity)
-        runs = [
-            (
-                w.weight,
-                model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec]),
-            )
-            for w in config.workloads
-        ]
-        latency[fidelity] = sum(weight * run.latency_ps for weight, run in runs)
-        energy[fidelity] = sum(weight * run.energy_pj for weight, run in runs)
-    return FidelityCheck(number=mapped.trial.number, latency_ps=latency, energy_pj=energy)
+    totals = {name: _totals(config, workloads, mapped, name) for name in FIDELITIES}
+    return FidelityCheck(
+        number=mapped.trial.number,
+        latency_ps={name: total["latency_ps"] for name, total in totals.items()},
+        energy_pj={name: total["energy_pj"] for name, total in totals.items()},
+    )
+
+
+def _totals(
+    config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped, fidelity: str
+) -> dict[str, float]:
+    """The quantities of a trial, by key."""
+    model = cost_model(fidelity)
+    latency = energy = 0.0
+    for w in config.workloads:
+        run = model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec])
+        latency += w.weight * run.latency_ps
+        energy += w.weight * run.energy_pj
+    return {
+        "latency_ps": latency,
+        "energy_pj": energy,
+        "area_mm2": mapped.architecture.area_mm2,
+        "power_w": energy / latency,
+        "edp_js": energy * latency * 1e-24,
+    }
+
+
+def _has_corners(architecture: Architecture) -> bool:
+    return CORNER in family_named(architecture.family).paths(architecture.document)
+
+
+def _range(
+    config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
+) -> TechnologyRange:
+    low, high = (
+        _totals(
+            config,
+            workloads,
+            replace(mapped, architecture=mapped.architecture.with_overrides({CORNER: corner})),
+            config.fidelity,
+        )
+        for corner in (CORNERS[0], CORNERS[-1])
+    )
+    return TechnologyRange(number=mapped.trial.number, low=low, high=high)
 
 
 def _timeline(spec: str, workload: Workload, mapped: _Mapped) -> tuple[Slice, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from arch.errors import InputError
 from arch.spec import Architecture
 from dse.space import Space
-from dse.study import Study
 
 
 def setting(architecture: Architecture, path: str) -> Any:
@@ -21,9 +21,20 @@ def all_paths(space: Space) -> tuple[str, ...]:
     return tuple(path for p in space.parameters for path in (p.path, *p.ties))
 
 
-def changed_settings(
-    before: Architecture, after: Architecture, study: Study
-) -> tuple[tuple[str, Any, Any], ...]:
-    """Path, value before, value after, for each parameter that differs."""
-    values = ((p, setting(before, p), setting(after, p)) for p in all_paths(study.space))
-    return tuple((path, old, new) for path, old, new in values if old != new)
+def changed_paths(before: Architecture, after: Architecture, space: Space) -> frozenset[str]:
+    """Parameters whose values make a difference to the hardware.
+
+    ``16 GB/s`` where the other design has ``16 B/cycle`` at 1 GHz makes none.
+    """
+    values = ((p, setting(before, p), setting(after, p)) for p in all_paths(space))
+    return frozenset(p for p, old, new in values if old != new and _matters(after, p, old))
+
+
+def _matters(architecture: Architecture, path: str, other: Any) -> bool:
+    """Whether the architecture would be another (or impossible) with the other value."""
+    if other is None:
+        return True
+    try:
+        return architecture.with_overrides({path: other}) != architecture
+    except InputError:
+        return True

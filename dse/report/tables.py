@@ -11,7 +11,7 @@ from dse.report.data import Facts
 from dse.report.designs import BOUNDED, Design, baseline, is_exact, label
 from dse.report.layers import LayerPair
 from dse.report.limits import Margin, margins, memory_margins
-from dse.report.settings import all_paths, setting
+from dse.report.settings import all_paths, changed_paths, setting
 from dse.space import Parameter
 from dse.trial import Trial
 
@@ -118,11 +118,12 @@ def value_cell(trial: Trial, key: str) -> Cell:
 
 
 def _setting_row(facts: Facts, path: str) -> Row:
-    start = setting(facts.base, path)
     cells = [Cell(text=path)]
     for design in facts.compared:
-        value = setting(facts.evidence.architectures[design.trial.number], path)
-        cells.append(Cell(text=display.parameter(value), tone="strong" if value != start else ""))
+        architecture = facts.evidence.architectures[design.trial.number]
+        changed = path in changed_paths(facts.base, architecture, facts.study.space)
+        text = display.parameter(setting(architecture, path))
+        cells.append(Cell(text=text, tone="strong" if changed else ""))
     return Row(cells=tuple(cells))
 
 
@@ -290,7 +291,7 @@ def reasons(facts: Facts) -> Table:
                     Cell(text=str(r.count)),
                     Cell(text=display.percent(r.count / total)),
                     Cell(text=label(r.example)),
-                    Cell(text=r.example.reason),
+                    Cell(text=display.typeset(r.example.reason)),
                 )
             )
             for r in facts.reasons
@@ -319,7 +320,7 @@ def _trial_row(facts: Facts, trial: Trial, free: Sequence[str]) -> Row:
     name = Cell(text=label(trial), order=trial.number)
     state = Cell(text=trial.state.value.lower())
     values = (value_cell(trial, key) for key in facts.keys)
-    reason = Cell(text=trial.reason, tone="wrap")
+    reason = Cell(text=display.typeset(trial.reason), tone="wrap")
     return Row(
         cells=(name, state, *values, *_settings(facts, trial, free), reason),
         tone="" if trial.feasible else "muted",

@@ -10,7 +10,7 @@ from dse.report.data import Facts
 from dse.report.designs import Design
 from dse.report.explain import area_by_component
 from dse.report.figures.style import MUTED, colour_of, component_colours, new_figure, text_on
-from dse.report.layers import energy_by_component, time_by_bound
+from dse.report.layers import component_sum, time_by_bound
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def _time(facts: Facts, design: Design) -> Parts:
 
 
 def _energy(facts: Facts, design: Design) -> Parts:
-    return energy_by_component(facts.study.config, design.trial)
+    return component_sum(facts.study.config, design.trial, "energy_pj")
 
 
 def _area(facts: Facts, design: Design) -> Parts:
@@ -68,7 +68,7 @@ def _panel(axes: Axes, facts: Facts, what: tuple[str, str], stacks: Sequence[Par
         axes.text(
             x,
             (sum(stack.values()) + 0.015 * tallest) / scale.divisor,
-            f"{sum(stack.values()) / scale.divisor:.3g}",
+            display.short(sum(stack.values()) / scale.divisor),
             ha="center",
             va="bottom",
             fontsize=8.5,
@@ -110,7 +110,7 @@ def _stack(
             axes.text(
                 x,
                 (bottom + part / 2) / divisor,
-                f"{part / divisor:.2g}",
+                display.short(part / divisor),
                 ha="center",
                 va="center",
                 fontsize=7.5,

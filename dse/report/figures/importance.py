@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.figures.style import BLUE, NO_COMPONENT, ORANGE, new_figure
-from dse.report.importance import Importance, ParameterImportance
+from dse.report.figures.style import BLUE, MUTED, NO_COMPONENT, ORANGE, new_figure
+from dse.report.importance import RELIABLE_R2, Importance, ParameterImportance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +50,9 @@ def _panel(axes: Axes, result: Importance, order: list[str]) -> None:
         [100 * p.drop / whole for p in shown],
         xerr=[100 * p.deviation / whole for p in shown],
         color=[_colour(p) for p in shown],
-        error_kw={"elinewidth": 0.8, "capsize": 2, "ecolor": "#444444"},
+        error_kw={"elinewidth": 0.8, "capsize": 2, "ecolor": MUTED},
         height=0.62,
+        alpha=1.0 if result.r2 >= RELIABLE_R2 else 0.35,
     )
     axes.set_yticks(range(len(shown)), [p.path for p in shown])
     axes.set_ylim(len(shown) - 0.4, -0.6)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arch.spec import Architecture
-from dse.report.layers import LEAKAGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +24,7 @@ SERIES = (VERMILLION, BLUE, SKY, PURPLE, GREEN, ORANGE, YELLOW, "#000000")
 
 INK, MUTED, FAINT, GRID = "#222222", "#6B6B6B", "#B8B8B8", "#E6E6E6"
 
-#: Bounds that are no component: pipeline latency, leakage, a sum of several layers.
+#: For what is no component: pipeline latency, a sum of several layers.
 NO_COMPONENT = "#9A9A9A"
 
 WIDTH_IN = 10.0
@@ -108,8 +107,7 @@ def _inline(name: str, svg: str) -> str:
 def component_colours(architecture: Architecture) -> dict[str, str]:
     """A fixed colour for each component, in the order of the architecture."""
     names = [c.name for c in architecture.components]
-    colours = {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}
-    return {**colours, LEAKAGE: NO_COMPONENT}
+    return {name: SERIES[i % len(SERIES)] for i, name in enumerate(names)}
 
 
 def colour_of(colours: dict[str, str], name: str) -> str:

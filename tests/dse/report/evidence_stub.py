@@ -5,7 +5,7 @@ from __future__ import annotations
 from synthetic_study import LAYERS, WORKLOAD
 
 from dse.report.designs import recommended
-from dse.report.evidence import Evidence, FidelityCheck, WorkloadSummary
+from dse.report.evidence import Evidence, FidelityCheck, TechnologyRange, WorkloadSummary
 from dse.study import Study
 from dse.trial import Trial
 from sim.timeline import Slice
@@ -25,6 +25,7 @@ def evidence(study: Study) -> Evidence:
             ),
         ),
         checks=tuple(_check(t) for t in wanted.values() if t.metrics is not None),
+        ranges=tuple(_range(t) for t in wanted.values() if t.metrics is not None),
         timeline=_timeline(found[0]) if found else (),
     )
 
@@ -36,6 +37,15 @@ def _check(trial: Trial) -> FidelityCheck:
         latency_ps={name: latency * factor for name, factor in FACTORS.items()},
         energy_pj=dict.fromkeys(FACTORS, energy),
     )
+
+
+def _range(trial: Trial) -> TechnologyRange:
+    """20 % less and 30 % more of energy and area."""
+    low, high = (
+        {k: v * (1 if k == "latency_ps" else factor) for k, v in trial.objectives.items()}
+        for factor in (0.8, 1.3)
+    )
+    return TechnologyRange(number=trial.number, low=low, high=high)
 
 
 def _timeline(trial: Trial) -> tuple[Slice, ...]:

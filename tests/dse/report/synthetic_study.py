@@ -142,7 +142,8 @@ def metrics(overrides: Mapping[str, Any]) -> dict[str, Any]:
     components = {
         name: {
             "busy_ps": sum(layer["busy"][name] for layer in layers),
-            "energy_pj": sum(layer["energy"][name] for layer in layers),
+            "energy_pj": sum(layer["energy"][name] for layer in layers)
+            + (energy - dynamic if name == "array" else 0.0),
             "read_bytes": sum(layer["bytes"][name] for layer in layers),
             "write_bytes": 0,
             "utilization": sum(layer["busy"][name] for layer in layers) / latency,
@@ -214,7 +215,7 @@ def config(
         space=SPACE,
         mapping=MappingSettings(objective="edp", effort="exact"),
         objectives=tuple(QUANTITIES[name] for name in objectives),
-        constraints=(Constraint(quantity=area, limit=limit, text=f"area <= {limit} mm2"),),
+        constraints=(Constraint(quantity=area, limit=limit, text=f"<= {limit} mm2"),),
         fidelity="analytical",
         sampler=SamplerSettings(name="bayes"),
         trials=trials,

@@ -18,7 +18,7 @@ from dse.report.convergence import convergence
 from dse.report.data import gather
 from dse.report.designs import baseline, compromise, recommended
 from dse.report.importance import importance
-from dse.report.layers import energy_by_component, layers, pairs, time_by_bound, utilization
+from dse.report.layers import component_sum, layers, pairs, time_by_bound, utilization
 from dse.report.limits import infeasible_reasons, margins, memory_margins
 from dse.study import Study
 
@@ -90,7 +90,7 @@ def test_layers_add_up_to_the_objectives(searched: Study) -> None:
     assert sum(time_by_bound(searched.config, chosen).values()) == pytest.approx(
         chosen.objectives["latency_ps"]
     )
-    assert sum(energy_by_component(searched.config, chosen).values()) == pytest.approx(
+    assert sum(component_sum(searched.config, chosen, "energy_pj").values()) == pytest.approx(
         chosen.objectives["energy_pj"]
     )
 

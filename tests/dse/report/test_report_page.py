@@ -173,7 +173,7 @@ def test_no_feasible_design_still_answers(tmp_path: Path) -> None:
     closest = min(
         (hopeless.start, *hopeless.trials), key=lambda t: (max(t.constraints.values()), t.number)
     )
-    assert f"The closest is #{closest.number} ({closest.reason})" in text
+    assert f"The closest is #{closest.number} ({display.typeset(closest.reason)})" in text
     assert list((tmp_path / "designs").iterdir()) == []
 
 
