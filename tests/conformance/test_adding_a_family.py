@@ -23,9 +23,9 @@ def documented_files() -> dict[str, str]:
 
 
 def copy_of_the_project(target: Path) -> Path:
-    ignored = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+    """With its caches, so that nothing is compiled again."""
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, target / package, ignore=ignored)
+        shutil.copytree(ROOT / package, target / package)
     shutil.copy(ROOT / "pyproject.toml", target)
     return target
 
