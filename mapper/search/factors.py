@@ -85,34 +85,41 @@ class Rows:
 
     def moved(self, column: Column) -> IntArray:
         operand = self._run.counts.operands[column.operand]
-        axis = operand.coupled_axis(self._group)
+        axes = operand.coupled_axes(self._group)
         tiles, parallel = self._tiles(column.stage, self._extents), self._parallel(column.over)
         count = np.ones(self._rows, dtype=np.int64)
-        for i, dim in enumerate(self._group):
-            if (axis and dim in axis.dims) or self._picked[i] is None:
-                continue
+        for i in self._separate(axes):
             extent = self._extents[i]
-            if dim in operand.dims:
+            if self._group[i] in operand.dims:
                 count *= extent
             else:
                 full, rest = np.divmod(extent, tiles[i])
                 count *= full * np.minimum(parallel[i], tiles[i]) + np.minimum(parallel[i], rest)
-        if axis and self._is_counted(axis):
+        for axis in filter(self._is_counted, axes):
             count *= self._on_axis(axis, tiles, parallel, _axis_moved)
         return count
 
     def held(self, column: Column) -> IntArray:
         operand = self._run.counts.operands[column.operand]
-        axis = operand.coupled_axis(self._group)
+        axes = operand.coupled_axes(self._group)
         tiles = self._tiles(column.stage, [1] * len(self._group))
         parallel = self._parallel(column.over)
         count = np.ones(self._rows, dtype=np.int64)
-        for i, dim in enumerate(self._group):
-            if dim in operand.dims and not (axis and dim in axis.dims):
+        for i in self._separate(axes):
+            if self._group[i] in operand.dims:
                 count *= -(-tiles[i] // parallel[i])
-        if axis and self._is_counted(axis):
+        for axis in filter(self._is_counted, axes):
             count *= self._on_axis(axis, tiles, parallel, _axis_held)
         return count
+
+    def _separate(self, axes: tuple[Axis, ...]) -> list[int]:
+        """Positions of the picked dimensions that run along none of the axes."""
+        together = {dim for axis in axes for dim in axis.dims}
+        return [
+            i
+            for i, dim in enumerate(self._group)
+            if dim not in together and self._picked[i] is not None
+        ]
 
     def _on_axis(
         self, axis: Axis, tiles: list[IntArray], parallel: list[IntArray], count: AxisCount

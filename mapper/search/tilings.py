@@ -36,7 +36,8 @@ class Tilings:
         """Tile sizes at a stage; at -1, of one step of the compute unit."""
         if stage >= 0:
             return self.tiles[:, stage]
-        return np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
+        step: IntArray = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
+        return step
 
 
 @dataclass(frozen=True, slots=True)
