@@ -8,7 +8,9 @@
   inner stages to have been emptied into this one), stores, and frees the slot. Without a
   storer the end of the body frees the slot.
 
-All walk the schedule in program order. At equal times the compute process goes first, then
+All walk the schedule in program order. Slots are the only limit on how far a loader runs ahead:
+partial sums that are stored and then loaded again by the very next hold of their stage (a
+reduction loop directly around it, which no sensible mapping has) are not waited for. At equal times the compute process goes first, then
 storers (they free slots), then loaders, outer stages before inner ones.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sim.process import (
     FIRST_RANK,
@@ -62,12 +65,12 @@ class Cast:
     loops: dict[int, LoopUse]
 
 
-class LoopWatcher:
+class LoopWatcher(Protocol):
     """Told before the second and each later iteration of a loop of the compute process."""
 
     def watcher_of(self, loop: Loop) -> Callable[[Process], None] | None:
         """The function to call, or None for a loop that is not worth watching."""
-        raise NotImplementedError
+        ...
 
 
 def write_scripts(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from sim.process import Process, World
 from sim.schedule import Loop
-from sim.scripts import Cast, LoopUse, LoopWatcher
+from sim.scripts import Cast, LoopUse
 
 #: Loops of fewer iterations are simulated: nothing would be left to skip.
 FEWEST_ITERATIONS = 4
@@ -53,7 +53,7 @@ SkipListener = Callable[[Skip], None]
 State = tuple[object, ...]
 
 
-class SteadyState(LoopWatcher):
+class SteadyState:
     """Watches the loops of one simulation."""
 
     def __init__(self, world: World, listener: SkipListener | None) -> None:
