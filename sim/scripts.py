@@ -8,10 +8,12 @@
   inner stages to have been emptied into this one), stores, and frees the slot. Without a
   storer the end of the body frees the slot.
 
-All walk the schedule in program order. Slots are the only limit on how far a loader runs ahead:
-partial sums that are stored and then loaded again by the very next hold of their stage (a
-reduction loop directly around it, which no sensible mapping has) are not waited for. At equal times the compute process goes first, then
+All walk the schedule in program order. At equal times the compute process goes first, then
 storers (they free slots), then loaders, outer stages before inner ones.
+
+Slots are the only limit on how far a loader runs ahead: partial sums that are stored and then
+loaded again by the very next hold of their stage (a reduction loop directly around it, which
+no sensible mapping has) are not waited for.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ FEWEST_ITERATIONS = 4
 PATIENCE = 64
 #: After that, this many in a row out of every ``PATIENCE``.
 SAMPLE = 8
+#: States remembered of one loop.
+MEMORY = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class _LoopWatch:
 
     def between_iterations(self, compute: Process) -> None:
         iteration = compute.counters[self.use.level]
-        if iteration == 1:
+        if iteration == 1 or len(self.seen) == MEMORY:
             self.seen.clear()
         if iteration > PATIENCE and iteration % PATIENCE >= SAMPLE:
             return
