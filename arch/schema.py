@@ -200,6 +200,7 @@ def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
     """The keys that the model at a pydantic location takes."""
     for part in location:
         model = _inner(model, part)
+    model = _bare(model)
     return tuple(model.model_fields) if _is_model(model) else ()
 
 

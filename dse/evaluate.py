@@ -1,0 +1,150 @@
+"""One hardware point: architecture, best mappings, cost, and whether it meets the limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from mapper.search.network import map_workload
+from sim.models import cost_model
+from sim.prices import price
+
+from arch.spec import Architecture
+from dse.bounds import least_costs
+from dse.config import SearchConfig
+from dse.document import metrics_document
+from dse.limits import broken, violations
+from dse.trial import TrialState
+from mapper.cost import InfeasibleError, Metrics
+from mapper.search.exact import SearchResult
+from mapper.workload.graph import Workload
+
+#: The constraint of a design on which some operator has no mapping at all.
+FITS = "fits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a point: the part of a ``Trial`` that evaluation decides."""
+
+    state: TrialState
+    reason: str
+    objectives: Mapping[str, float]
+    constraints: Mapping[str, float]
+    metrics: Mapping[str, Any] | None
+    cost_model_calls: int
+    seconds: float = field(default=0.0, compare=False)
+
+
+#: From overrides to outcome; raises only for bugs and for overrides that are not allowed.
+Evaluator = Callable[[Mapping[str, Any]], Outcome]
+
+
+class _Cost(Protocol):
+    """What totals are made of: measured or bounded."""
+
+    @property
+    def latency_ps(self) -> int: ...
+
+    @property
+    def energy_pj(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointEvaluator:
+    """The evaluator of a search; sent once to each worker."""
+
+    config: SearchConfig
+    workloads: Mapping[str, Workload]
+
+    def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
+        started = time.perf_counter()
+        outcome = self._outcome(self.config.architecture(overrides))
+        return replace(outcome, seconds=time.perf_counter() - started)
+
+    def _outcome(self, architecture: Architecture) -> Outcome:
+        """Limits that need no mapping come first: an over-area design costs no search."""
+        area = {"area_mm2": architecture.area_mm2}
+        reason = broken(self.config.constraints, area)
+        if reason:
+            return self._unmapped(architecture, reason, {})
+        try:
+            runs = {spec: self._run(w, architecture) for spec, w in self.workloads.items()}
+        except InfeasibleError as error:
+            return self._unmapped(architecture, str(error), {FITS: error.violation})
+        totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
+        reason = broken(self.config.constraints, totals)
+        return Outcome(
+            state=TrialState.INFEASIBLE if reason else TrialState.COMPLETE,
+            reason=reason,
+            objectives=totals,
+            constraints=violations(self.config.constraints, totals),
+            metrics={spec: run.document() for spec, run in runs.items()},
+            cost_model_calls=sum(run.calls for run in runs.values()),
+        )
+
+    def _run(self, workload: Workload, architecture: Architecture) -> _Run:
+        results = map_workload(workload, architecture, price, self.config.mapping.objective)
+        mappings = {name: result.mapping for name, result in results.items()}
+        metrics = cost_model(self.config.fidelity).evaluate(workload, architecture, mappings)
+        return _Run(metrics=metrics, results=results)
+
+    def _unmapped(
+        self, architecture: Architecture, reason: str, violated: Mapping[str, float]
+    ) -> Outcome:
+        """A design that cannot be. Its objectives are what no mapping could beat, if even that
+        is defined; its constraints are at least as far from being met as these say."""
+        try:
+            costs = {spec: least_costs(w, architecture) for spec, w in self.workloads.items()}
+            totals = self._totals(architecture, costs)
+        except InfeasibleError:
+            totals = {}
+        return Outcome(
+            state=TrialState.INFEASIBLE,
+            reason=reason,
+            objectives=totals,
+            constraints={**violations(self.config.constraints, totals), **violated},
+            metrics=None,
+            cost_model_calls=len(self.workloads),
+        )
+
+    def _totals(self, architecture: Architecture, costs: Mapping[str, _Cost]) -> dict[str, float]:
+        """Every quantity, by key; time and energy are weighted sums over the workloads."""
+        weights = {w.spec: w.weight for w in self.config.workloads}
+        latency = sum(weights[spec] * cost.latency_ps for spec, cost in costs.items())
+        energy = sum(weights[spec] * cost.energy_pj for spec, cost in costs.items())
+        return {
+            "latency_ps": latency,
+            "energy_pj": energy,
+            "area_mm2": architecture.area_mm2,
+            "power_w": energy / latency,
+            "edp_js": energy * latency * 1e-24,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One workload on one design: its cost, and how its mappings were found."""
+
+    metrics: Metrics
+    results: Mapping[str, SearchResult]
+
+    @property
+    def calls(self) -> int:
+        """Those of the mapping searches, and the final evaluation."""
+        return sum(result.calls for result in self.results.values()) + 1
+
+    def document(self) -> dict[str, Any]:
+        """As ``dse simulate --json``, and for each operator how good its mapping is."""
+        document = metrics_document(self.metrics)
+        for entry in document["operators"]:
+            result = self.results[entry["name"]]
+            entry["mapping"] = {
+                "calls": result.calls,
+                "optimal": result.optimal,
+                "lower_bound": result.lower_bound,
+                "gap": result.gap,
+            }
+        return document

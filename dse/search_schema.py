@@ -1,0 +1,66 @@
+"""The form of a search configuration file (what depends on the architecture: load_config)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from arch.schema import StrictModel
+from dse.quantities import QUANTITIES
+
+Objective = Literal["latency", "energy", "area", "power", "edp"]
+assert set(QUANTITIES) == set(Objective.__args__)  # type: ignore[attr-defined]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    repeated = [v for i, v in enumerate(values) if v in values[:i]]
+    if repeated:
+        raise ValueError(f"lists {repeated[0]!r} more than once")
+    return values
+
+
+def _spelled_out(workload: object) -> object:
+    """A plain specification stands for itself with weight 1."""
+    return {"workload": workload} if isinstance(workload, str) else workload
+
+
+class WorkloadModel(StrictModel):
+    """One of several workloads, and how much it counts."""
+
+    workload: str
+    weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+
+
+PlainOrWeighted = Annotated[
+    WorkloadModel, BeforeValidator(_spelled_out, json_schema_input_type=str | WorkloadModel)
+]
+
+
+class MappingModel(StrictModel):
+    """How each design's mapping is found: the best one for ``objective``."""
+
+    objective: Literal["edp", "latency", "energy"] = "edp"
+    effort: Literal["exact"] = "exact"
+
+
+class SearchModel(StrictModel):
+    """A search configuration, before the architecture is known."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+    description: str = ""
+    workloads: Annotated[list[PlainOrWeighted], Field(min_length=1)]
+    arch: str
+    parameters: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+    mapping: MappingModel = MappingModel()
+    objectives: Annotated[list[Objective], Field(min_length=1), AfterValidator(_distinct)]
+    constraints: dict[Objective, str] = Field(default={})
+    fidelity: Literal["roofline", "analytical", "event"] = "analytical"
+    sampler: str | dict[str, Any] = "bayes"
+    trials: Annotated[int, Field(ge=1, le=1_000_000)]
+    batch: Annotated[int, Field(ge=1, le=1000)] = 4
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+
+#: Keys of a parameter: exactly one of the first four, ``step`` with ``range``.
+FORMS = ("choices", "pow2", "range", "tie")
