@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from arch.errors import InputError, Problem
@@ -39,7 +40,8 @@ def write_trace(
     except OSError as error:
         raise InputError(Problem(f"cannot write the trace: {error.strerror}", str(path))) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _write(path: Path, pieces: Iterator[str], max_bytes: int, workload: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -145,6 +146,6 @@ def test_a_port_serves_one_request_at_a_time_and_as_long_as_planned(seed: int) -
     listeners = Listeners(issue=note, skip=lambda skip: None)
     latency = simulate(schedule, skip_ahead=False, listeners=listeners)
     for spans in served.values():
-        assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(spans))
         assert spans[-1][1] <= latency
     assert {p: sum(b - a for a, b in s) for p, s in served.items()} == busy_ps(schedule.body)

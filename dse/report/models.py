@@ -1,0 +1,143 @@
+"""Asking the models: the recommended designs again, at every fidelity, and one timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from arch.registry import family_named
+from arch.spec import Architecture
+from arch.technology import CORNERS
+from dse.config import SearchConfig
+from dse.report.designs import recommended
+from dse.report.evidence import (
+    Evidence,
+    FidelityCheck,
+    TechnologyRange,
+    WorkloadSummary,
+)
+from dse.study import Study
+from dse.trial import Trial
+from mapper.cost import Mappings
+from mapper.search.network import map_workload
+from mapper.workload.graph import Workload
+from mapper.workload.load import load_workload
+from sim.models import FIDELITIES, cost_model
+from sim.prices import price
+from sim.timeline import Slice, timeline
+
+#: The parameter that chooses among the sources of the technology's numbers.
+CORNER = "corner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mapped:
+    """A design with the mappings of every workload."""
+
+    trial: Trial
+    architecture: Architecture
+    mappings: Mapping[str, Mappings]
+
+
+def collect(study: Study) -> Evidence:
+    """Maps the starting and the recommended designs again (the search keeps no mappings)."""
+    config = study.config
+    workloads = {w.spec: load_workload(w.spec) for w in config.workloads}
+    found = [d.trial for d in recommended(study.feasible, study.objective_keys)]
+    wanted = {t.number: t for t in (study.start, *found)}
+    architectures = {n: config.architecture(t.overrides) for n, t in wanted.items()}
+    mapped = {
+        n: _map(config, workloads, t, architectures[n])
+        for n, t in wanted.items()
+        if t.metrics is not None
+    }
+    first = config.workloads[0].spec
+    return Evidence(
+        architectures=architectures,
+        workloads=tuple(_summary(w.spec, w.weight, workloads[w.spec]) for w in config.workloads),
+        checks=tuple(_check(config, workloads, m) for m in mapped.values()),
+        ranges=tuple(
+            _range(config, workloads, m) for m in mapped.values() if _has_corners(m.architecture)
+        ),
+        timeline=_timeline(first, workloads[first], mapped[found[0].number]) if found else (),
+    )
+
+
+def _map(
+    config: SearchConfig,
+    workloads: Mapping[str, Workload],
+    trial: Trial,
+    architecture: Architecture,
+) -> _Mapped:
+    objective = config.mapping.objective
+    mappings = {
+        spec: {
+            name: found.mapping
+            for name, found in map_workload(workload, architecture, price, objective).items()
+        }
+        for spec, workload in workloads.items()
+    }
+    return _Mapped(trial=trial, architecture=architecture, mappings=mappings)
+
+
+def _summary(spec: str, weight: float, workload: Workload) -> WorkloadSummary:
+    return WorkloadSummary(
+        spec=spec,
+        weight=weight,
+        macs=workload.macs,
+        parameters=workload.parameters,
+        operators=len(workload.operators),
+    )
+
+
+def _check(
+    config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
+) -> FidelityCheck:
+    totals = {name: _totals(config, workloads, mapped, name) for name in FIDELITIES}
+    return FidelityCheck(
+        number=mapped.trial.number,
+        latency_ps={name: total["latency_ps"] for name, total in totals.items()},
+        energy_pj={name: total["energy_pj"] for name, total in totals.items()},
+    )
+
+
+def _totals(
+    config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped, fidelity: str
+) -> dict[str, float]:
+    """The quantities of a trial, by key."""
+    model = cost_model(fidelity)
+    latency = energy = 0.0
+    for w in config.workloads:
+        run = model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec])
+        latency += w.weight * run.latency_ps
+        energy += w.weight * run.energy_pj
+    return {
+        "latency_ps": latency,
+        "energy_pj": energy,
+        "area_mm2": mapped.architecture.area_mm2,
+        "power_w": energy / latency,
+        "edp_js": energy * latency * 1e-24,
+    }
+
+
+def _has_corners(architecture: Architecture) -> bool:
+    return CORNER in family_named(architecture.family).paths(architecture.document)
+
+
+def _range(
+    config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
+) -> TechnologyRange:
+    low, high = (
+        _totals(
+            config,
+            workloads,
+            replace(mapped, architecture=mapped.architecture.with_overrides({CORNER: corner})),
+            config.fidelity,
+        )
+        for corner in (CORNERS[0], CORNERS[-1])
+    )
+    return TechnologyRange(number=mapped.trial.number, low=low, high=high)
+
+
+def _timeline(spec: str, workload: Workload, mapped: _Mapped) -> tuple[Slice, ...]:
+    return tuple(timeline(workload, mapped.architecture, mapped.mappings[spec]))

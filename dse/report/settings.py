@@ -1,0 +1,40 @@
+"""Parameter values of designs: what a path such as ``gbuf.size`` is set to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from arch.errors import InputError
+from arch.spec import Architecture
+from dse.space import Space
+
+
+def setting(architecture: Architecture, path: str) -> Any:
+    """The value at an override path in the architecture's own document."""
+    component, dot, key = path.partition(".")
+    document = architecture.document
+    return document["components"][component].get(key) if dot else document.get(path)
+
+
+def all_paths(space: Space) -> tuple[str, ...]:
+    """Free and tied parameters, each tie behind the parameter that it follows."""
+    return tuple(path for p in space.parameters for path in (p.path, *p.ties))
+
+
+def changed_paths(before: Architecture, after: Architecture, space: Space) -> frozenset[str]:
+    """Parameters whose values make a difference to the hardware.
+
+    ``16 GB/s`` where the other design has ``16 B/cycle`` at 1 GHz makes none.
+    """
+    values = ((p, setting(before, p), setting(after, p)) for p in all_paths(space))
+    return frozenset(p for p, old, new in values if old != new and _matters(after, p, old))
+
+
+def _matters(architecture: Architecture, path: str, other: Any) -> bool:
+    """Whether the architecture would be another (or impossible) with the other value."""
+    if other is None:
+        return True
+    try:
+        return architecture.with_overrides({path: other}) != architecture
+    except InputError:
+        return True
