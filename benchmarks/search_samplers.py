@@ -22,7 +22,7 @@ from typing import Any
 
 from scipy.stats import wilcoxon
 
-from dse.config import SamplerSettings, SearchConfig
+from dse.config import SamplerSettings, SearchConfig, WeightedWorkload
 from dse.evaluate import Outcome, PointEvaluator
 from dse.executor import executor_for
 from dse.load_config import load_search
@@ -186,6 +186,7 @@ def show(results: Sequence[Result]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", default="resnet18_edge")
+    parser.add_argument("--workload", help="another one than the search's own, such as one layer")
     parser.add_argument("--points", type=int, default=800, help="size of the thinned space")
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=10)
@@ -194,11 +195,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()
     config = load_search(asked.search)
-    config = replace(
-        config,
-        space=thinned(config.space, asked.points),
-        trials=asked.trials,
-    )
+    config = replace(config, space=thinned(config.space, asked.points), trials=asked.trials)
+    if asked.workload is not None:
+        config = replace(config, workloads=(WeightedWorkload(spec=asked.workload),))
     print(f"{asked.search}: {config.space.size} of its points")
     for parameter in config.space.parameters:
         print(f"  {parameter.path}: {', '.join(map(str, parameter.values))}")
