@@ -64,11 +64,13 @@ class VectorUnit(Compute):
 
 
 #: Classes of the loops that (rows, columns) may unroll. What stays in place (the weight ``k n``,
-#: the output ``m n``, the input ``m k``) is indexed by both.
+#: the output ``m n``, the input ``m k``) is indexed by both. Row stationary (Chen et al., ISCA
+#: 2016) runs filter rows down and output rows across, and repeats that over channels and filters.
 DATAFLOWS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "weight_stationary": (("k",), ("n",)),
     "output_stationary": (("m",), ("n",)),
     "input_stationary": (("k",), ("m",)),
+    "row_stationary": (("k", "n"), ("m", "n")),
     "free": (DIM_CLASSES, DIM_CLASSES),
 }
 

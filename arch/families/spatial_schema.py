@@ -110,7 +110,9 @@ class PeArrayConfig(StrictModel):
     kind: Literal["pe_array"]
     rows: Extent
     cols: Extent
-    dataflow: Literal["weight_stationary", "output_stationary", "input_stationary", "free"]
+    dataflow: Literal[
+        "weight_stationary", "output_stationary", "input_stationary", "row_stationary", "free"
+    ]
     """Which loops the rows and columns may unroll."""
     interconnect: Literal["systolic", "broadcast"]
     """Operands move one element per cycle (a tile ends ``rows + cols - 2`` cycles after its last

@@ -58,19 +58,16 @@ def map_operator(
     run = execution(workload, operator, architecture)
     prices = _Prices(run, architecture.leakage_w, price, OBJECTIVES[objective])
     problems = [_Problem(order, prices) for order in stage_orders(run)]
-    best = np.full(4, np.inf)
-    winner: tuple[_Problem, dict[str, int]] | None = None
-    calls = 0
-    for sweep in (_Problem.descend, _Problem.search):
-        for problem in problems:
-            more, chosen = sweep(problem, best)
-            calls += more
-            if chosen is not None:
-                winner = (problem, chosen)
+    best, winner, calls = _descend_all(problems, OBJECTIVES[objective])
+    for problem in problems:
+        more, chosen = problem.search(best)
+        calls += more
+        if chosen is not None:
+            winner = (problem, chosen)
     if winner is None:
         raise _does_not_fit(run)
     problem, chosen = winner
-    value = float([best[1], best[2], best[1] * best[2]][OBJECTIVES[objective]])
+    value = _value(best, OBJECTIVES[objective])
     return SearchResult(
         mapping=problem.order.mapping(chosen, made_by="exact"),
         calls=calls,
@@ -78,6 +75,32 @@ def map_operator(
         objective_value=value,
         lower_bound=value,
     )
+
+
+def _descend_all(
+    problems: list[_Problem], objective: int
+) -> tuple[FloatArray, tuple[_Problem, dict[str, int]] | None, int]:
+    """Coordinate descent under every order of stages; sorts ``problems``, promising ones first.
+
+    A good mapping found early lets the search drop almost everything else.
+    """
+    best = np.full(4, np.inf)
+    winner = None
+    calls = 0
+    reached = {}
+    for problem in problems:
+        here = np.full(4, np.inf)
+        more, chosen = problem.descend(here)
+        calls += more
+        reached[problem] = _value(here, objective)
+        if chosen is not None and kernel.better(objective, here, best):
+            best, winner = here, (problem, chosen)
+    problems.sort(key=reached.__getitem__)
+    return best, winner, calls
+
+
+def _value(costs: FloatArray, objective: int) -> float:
+    return float([costs[1], costs[2], costs[1] * costs[2]][objective])
 
 
 @dataclass(frozen=True, slots=True)

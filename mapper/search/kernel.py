@@ -310,8 +310,12 @@ def search(forest, root, model, best, chosen):  # type: ignore[no-untyped-def]
     stack = np.empty((64 * groups + 64, groups), dtype=np.int64)
     bounds = np.empty((len(stack), 4))
     stack[0] = root
-    bounds[0] = 0.0
-    top, calls = 1, 0
+    volumes[:] = 1.0
+    for h in range(groups):
+        volumes *= forest.smallest[root[h]]
+    cost(volumes, model, traffic, answer)
+    bounds[0] = answer
+    top, calls = (1 if answer[0] <= 1.0 else 0), 1
     while top > 0:
         top -= 1
         if not better(model.objective, bounds[top], best):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from arch.spec import Architecture
@@ -19,18 +19,23 @@ def map_workload(
 
     Raises ``InfeasibleError`` for the first operator that the hardware cannot run.
     """
+    return dict(map_each(workload, architecture, price, objective))
+
+
+def map_each(
+    workload: Workload, architecture: Architecture, price: PriceList, objective: str = "edp"
+) -> Iterator[tuple[str, SearchResult]]:
+    """The results of ``map_workload`` one by one, as they are found."""
     known: dict[Hashable, SearchResult] = {}
-    results: dict[str, SearchResult] = {}
     for operator in workload.operators:
         key = same_work(workload, operator)
         if key in known:
             first = known[key]
             mapping = replace(first.mapping, operator=operator.name)
-            results[operator.name] = replace(first, mapping=mapping, calls=0)
+            yield operator.name, replace(first, mapping=mapping, calls=0)
         else:
             known[key] = map_operator(workload, operator, architecture, price, objective)
-            results[operator.name] = known[key]
-    return results
+            yield operator.name, known[key]
 
 
 def same_work(workload: Workload, operator: Operator) -> Hashable:

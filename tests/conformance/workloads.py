@@ -12,9 +12,9 @@ CONTRACTIONS = (
     "gemm:M=20,N=36,K=28",
     "gemm:M=7,N=5,K=96",
     "gemv:M=50,K=24",
-    "conv2d:C=3,H=5,W=6,K=5,R=3",
-    "conv2d:C=2,H=9,W=5,K=6,R=3,S=1,stride=2",
-    "conv2d:C=6,H=4,K=6,R=3,groups=6",
+    "conv2d:C=3,H=6,W=4,K=5,R=3,S=1",
+    "conv2d:C=2,H=9,W=5,K=4,R=3,S=1,stride=2",
+    "conv2d:C=4,H=4,W=3,K=4,R=3,groups=4",
 )
 
 

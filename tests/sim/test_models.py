@@ -84,6 +84,20 @@ def test_analytical_is_the_busiest_port(tiny: Architecture) -> None:
     assert metrics.components["buffer"].read_bytes == 64 * 8 + 64
 
 
+def test_analytical_counts_round_trips_per_slot(tiny: Architecture) -> None:
+    """Four loads of a double-buffered tile, each a microsecond away, two under way at a time."""
+    far = tiny.with_overrides({"dram.latency": "1 us"})
+    first, second, third, *inner = gemm_mapping().nest
+    loops, rest = inner[:2], inner[2:]
+    mapping = replace(gemm_mapping(), nest=(second, third, *loops, first, *rest))
+    workload = load_workload(GEMM)
+    metrics = cost_model("analytical").evaluate(workload, far, {"gemm": mapping})
+    assert metrics.latency_ps == 4 * 1_000_000 // 2
+    assert metrics.operators[0].bound_by == "latency"
+    careful = cost_model("event").evaluate(workload, far, {"gemm": mapping})
+    assert careful.latency_ps >= metrics.latency_ps
+
+
 def test_event_adds_what_cannot_overlap(tiny: Architecture) -> None:
     """One tile of each operand: load 64 ns and DRAM's 20 ns, compute 64, store 16 and 20."""
     metrics = evaluate("event", tiny)

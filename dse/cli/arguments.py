@@ -1,0 +1,44 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Arch = Annotated[
+    str,
+    typer.Option(
+        "--arch",
+        "-a",
+        metavar="A",
+        help="Shipped architecture (see: dse list archs) or path to a YAML file.",
+    ),
+]
+Workload = Annotated[
+    str,
+    typer.Option(
+        "--workload",
+        "-w",
+        metavar="W",
+        help="Network (resnet18, gpt2:batch=4,seq=512), single operator "
+        "(gemm:M=512,N=512,K=512,dtype=int8), module.py:function, or path to a YAML file. "
+        "See: dse list workloads.",
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Override a parameter, as in --set 'gbuf.size=128 KiB'. May be repeated.",
+    ),
+]
+Objective = Annotated[
+    str,
+    typer.Option(metavar="latency|energy|edp", help="What each operator's mapping minimises."),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),
+]

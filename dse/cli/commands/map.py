@@ -1,0 +1,147 @@
+"""``dse map``: the best mapping of each operator, and how good it is known to be."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from arch.errors import InputError, Problem, unknown
+from arch.load import load_architecture
+from arch.spec import Architecture
+from arch.units import format_energy_pj, format_time_ps
+from dse.cli import arguments, inputs
+from dse.cli.console import print_json, results, table
+from dse.cli.nest import nest_document, nest_lines
+from dse.document import metrics_document
+from mapper.cost import Metrics
+from mapper.hierarchy import execution
+from mapper.search.exact import OBJECTIVES, SearchResult
+from mapper.search.network import map_each
+from mapper.workload.graph import Workload
+from mapper.workload.load import load_workload
+from sim.models import cost_model
+from sim.prices import price
+
+COLUMNS = ("operator", ">latency", ">energy", "bound by", ">calls", "optimal", ">gap", ">seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Every operator's mapping, and what it costs by the model that the search used."""
+
+    workload: Workload
+    architecture: Architecture
+    searched: dict[str, SearchResult]
+    seconds: dict[str, float]
+    metrics: Metrics
+
+
+def run(
+    arch: arguments.Arch,
+    workload: arguments.Workload,
+    op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
+    objective: arguments.Objective = "edp",
+    assignments: arguments.Assignments = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Find the best mapping of each operator.
+
+    Says how many mappings were priced, whether the result is proven optimal, and how far it can
+    be from a bound that no mapping beats.
+    """
+    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    network = load_workload(workload)
+    found = find(only(network, op) if op else network, architecture, objective)
+    if as_json:
+        print_json(document(found))
+    else:
+        print_found(found, nests=op is not None or len(network.operators) == 1)
+
+
+def only(workload: Workload, name: str) -> Workload:
+    """The workload of one of its operators; what others produced becomes an input."""
+    operators = {operator.name: operator for operator in workload.operators}
+    if name not in operators:
+        raise InputError(Problem(unknown("operator", name, list(operators)), where="--op"))
+    operator = operators[name]
+    kinds = {access.tensor: "input" for access in operator.inputs}
+    kinds[operator.output.tensor] = "output"
+    tensors = [tensor for tensor in workload.tensors if tensor.name in kinds]
+    return Workload(
+        name=f"{workload.name} {name}",
+        tensors=tuple(
+            tensor if tensor.kind == "weight" else replace(tensor, kind=kinds[tensor.name])
+            for tensor in tensors
+        ),
+        operators=(operator,),
+    )
+
+
+def find(workload: Workload, architecture: Architecture, objective: str) -> Found:
+    """Search and price. An operator equal to an earlier one takes its result, in no time."""
+    searched: dict[str, SearchResult] = {}
+    seconds: dict[str, float] = {}
+    started = time.perf_counter()
+    for name, result in map_each(workload, architecture, price, objective):
+        searched[name], seconds[name] = result, time.perf_counter() - started
+        started = time.perf_counter()
+    mappings = {name: result.mapping for name, result in searched.items()}
+    metrics = cost_model("analytical").evaluate(workload, architecture, mappings)
+    return Found(
+        workload=workload,
+        architecture=architecture,
+        searched=searched,
+        seconds=seconds,
+        metrics=metrics,
+    )
+
+
+def document(found: Found) -> dict[str, Any]:
+    """The document of ``dse simulate --json``, with each operator's mapping and its proof."""
+    plain = metrics_document(found.metrics)
+    for entry in plain["operators"]:
+        result = found.searched[entry["name"]]
+        operator = found.workload.operator(entry["name"])
+        run = execution(found.workload, operator, found.architecture)
+        entry |= {
+            "mapping": nest_document(run, result.mapping),
+            "calls": result.calls,
+            "optimal": result.optimal,
+            "lower_bound": result.lower_bound,
+            "gap": result.gap,
+            "seconds": found.seconds[entry["name"]],
+        }
+    return plain
+
+
+def print_found(found: Found, *, nests: bool) -> None:
+    console = results()
+    console.print(f"{found.workload.name} on {found.architecture.name}")
+    rows = (row(found, name) for name in found.searched)
+    console.print(table("", COLUMNS, rows))
+    if not nests:
+        console.print("The loop nest of one operator: add --op NAME.")
+        return
+    for name, result in found.searched.items():
+        operator = found.workload.operator(name)
+        run = execution(found.workload, operator, found.architecture)
+        console.print("\n".join(nest_lines(run, result.mapping)))
+
+
+def row(found: Found, name: str) -> tuple[str, ...]:
+    result = found.searched[name]
+    cost = next(o for o in found.metrics.operators if o.name == name)
+    return (
+        name,
+        format_time_ps(cost.latency_ps),
+        format_energy_pj(cost.energy_pj),
+        cost.bound_by,
+        f"{result.calls:,}",
+        "proven" if result.optimal else "no",
+        f"{100 * result.gap:.2f} %",
+        f"{found.seconds[name]:.2f}",
+    )

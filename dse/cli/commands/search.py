@@ -1,0 +1,132 @@
+"""``dse search``: co-design of hardware and mapping."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from arch.errors import InputError, Problem
+from dse.cli import arguments, exits, inputs
+from dse.cli.commands.report import write_report
+from dse.cli.console import messages, print_json, results
+from dse.cli.search_progress import Progress
+from dse.cli.search_summary import print_summary
+from dse.config import SearchConfig
+from dse.load_config import load_search
+from dse.search import SearchRun, search
+from dse.store import FILE, load_study
+from dse.study import Study
+from dse.trial import Trial
+
+#: Where searches go that were not told where to go.
+RUNS = Path("runs")
+
+
+def run(
+    config: Annotated[
+        str,
+        typer.Argument(metavar="CONFIG", help="Shipped search (see: dse list searches) or path."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to put the run.  [default: runs/NAME]"),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="Designs to evaluate, instead of CONFIG's.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
+    as_json: arguments.Json = False,
+) -> None:
+    """Search hardware and mapping together; write a report.
+
+    Ctrl-C ends the search with a report of what there is; --resume goes on with it. Neither
+    interruptions nor the number of workers change the result.
+    """
+    workers = cores() if workers is None else inputs.positive("--workers", workers)
+    asked = load_search(config)
+    if trials is not None:
+        asked = replace(asked, trials=inputs.positive("--trials", trials))
+    run_dir = inputs.output_folder("--out", directory(asked, out, resume=resume))
+    started = time.perf_counter()
+    with Progress(asked, finished_trials(run_dir) if resume else ()) as progress:
+        study = search(
+            SearchRun(
+                config=asked,
+                run_dir=run_dir,
+                workers=min(workers, asked.batch),
+                resume=resume,
+                on_trial=progress.show,
+            )
+        )
+    seconds = time.perf_counter() - started
+    messages().print("writing the report ...")
+    report = write_report(study)
+    if as_json:
+        print_json(document(study, seconds))
+    else:
+        print_summary(results(), study, seconds)
+        results().print(f"report: {report}", soft_wrap=True)
+    raise typer.Exit(exit_code(study))
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def directory(config: SearchConfig, out: Path | None, *, resume: bool) -> Path:
+    """``out``, or ``runs/NAME``, ``runs/NAME-2`` ...: the next free one, or the last to resume."""
+    if out is not None:
+        return out
+    taken = [path for path in numbered(config.name) if (path / FILE).exists()]
+    if not resume:
+        return next(path for path in numbered(config.name) if not path.exists())
+    if not taken:
+        message = f"there is no run of '{config.name}' in '{RUNS}'; name its directory with --out"
+        raise InputError(Problem(message, where="--resume"))
+    return taken[-1]
+
+
+def numbered(name: str) -> Iterator[Path]:
+    """Run directories of a search in order, up to the first that does not exist."""
+    path, number = RUNS / name, 1
+    while path.exists():
+        yield path
+        number += 1
+        path = RUNS / f"{name}-{number}"
+    yield path
+
+
+def finished_trials(run_dir: Path) -> tuple[Trial, ...]:
+    study = load_study(run_dir)
+    return (study.start, *study.trials)
+
+
+def document(study: Study, seconds: float) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    best = {o.name: study.best(o.key) for o in study.config.objectives}
+    return {
+        "trials": len(study.trials),
+        "feasible": sum(trial.feasible for trial in study.trials),
+        "pareto": [{"overrides": dict(t.overrides), **t.objectives} for t in study.pareto()],
+        "best": {name: dict(trial.overrides) for name, trial in best.items() if trial},
+        "cost_model_calls": study.cost_model_calls,
+        "seconds": seconds,
+        "run_dir": str(study.run_dir),
+    }
+
+
+def exit_code(study: Study) -> int:
+    if study.stopped == "interrupted":
+        return exits.INTERRUPTED
+    return 0 if study.feasible else exits.INFEASIBLE

@@ -1,0 +1,54 @@
+"""``dse simulate``: a workload on an architecture, at one fidelity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arch.load import load_architecture
+from dse.cli import arguments, inputs, views
+from dse.cli.console import messages, print_json, results
+from dse.document import metrics_document
+from mapper.search.exact import OBJECTIVES
+from mapper.search.network import map_workload
+from mapper.workload.load import load_workload
+from sim.models import FIDELITIES, cost_model
+from sim.prices import price
+from sim.trace import write_trace
+
+
+def run(
+    arch: arguments.Arch,
+    workload: arguments.Workload,
+    fidelity: Annotated[
+        str, typer.Option(metavar="roofline|analytical|event", help="How closely to look.")
+    ] = "event",
+    objective: arguments.Objective = "edp",
+    assignments: arguments.Assignments = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
+    ] = None,
+    as_json: arguments.Json = False,
+) -> None:
+    """Simulate a workload on an architecture.
+
+    Every operator gets its best mapping first; the chosen model then says what the run costs.
+    """
+    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
+    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    if trace is not None:
+        inputs.output_file("--trace", trace)
+    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    network = load_workload(workload)
+    found = map_workload(network, architecture, price, objective)
+    mappings = {name: result.mapping for name, result in found.items()}
+    metrics = cost_model(fidelity).evaluate(network, architecture, mappings)
+    if trace is not None:
+        write_trace(trace, network, architecture, mappings)
+        messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
+    if as_json:
+        print_json(metrics_document(metrics))
+    else:
+        views.print_metrics(results(), network, architecture, metrics)

@@ -1,0 +1,55 @@
+"""The outcome of a search in a few lines; the report has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from dse.cli.console import table
+from dse.quantities import Quantity
+from dse.report.designs import START, Design, recommended
+from dse.report.settings import all_paths, setting
+from dse.study import Study
+from dse.trial import Trial
+
+
+def print_summary(console: Console, study: Study, seconds: float) -> None:
+    """How much was looked at, and the designs to build beside the one it started from."""
+    feasible = sum(trial.feasible for trial in study.trials)
+    console.print(
+        f"{study.config.name}: {len(study.trials):,} of {study.config.space.size:,} designs "
+        f"evaluated in {seconds:.0f} s ({study.cost_model_calls:,} cost model calls); "
+        f"{feasible:,} feasible, {len(study.pareto())} on the front"
+    )
+    designs = recommended(study.feasible, study.objective_keys)
+    if not designs:
+        console.print("No design meets every constraint; the report says which came closest.")
+        return
+    if all(design.trial is not study.start for design in designs):
+        designs = (Design(trial=study.start, roles=()), *designs)
+    console.print(table("", ("", *map(heading, designs)), rows(study, designs)))
+
+
+def heading(design: Design) -> str:
+    roles = "\n".join(role.name for role in design.roles)
+    return f">{design.label}\n{roles}" if roles else f">{START}"
+
+
+def rows(study: Study, designs: tuple[Design, ...]) -> Iterator[tuple[str, ...]]:
+    """One line per objective, then one per parameter."""
+    trials = [design.trial for design in designs]
+    for objective in study.config.objectives:
+        yield objective.name, *(shown(study, trial, objective) for trial in trials)
+    architectures = [study.config.architecture(trial.overrides) for trial in trials]
+    for path in all_paths(study.config.space):
+        yield path, *(str(setting(architecture, path)) for architecture in architectures)
+
+
+def shown(study: Study, trial: Trial, objective: Quantity) -> str:
+    """The value and, for designs other than the start, how it changed."""
+    value, start = trial.objectives[objective.key], study.start.objectives[objective.key]
+    text = objective.show(value)
+    if trial is study.start or start <= 0:
+        return text
+    return f"{text} ({100 * (value / start - 1):+.0f} %)"

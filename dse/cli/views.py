@@ -1,0 +1,77 @@
+"""What people read: results as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+
+from arch.spec import Architecture
+from arch.units import (
+    format_area_mm2,
+    format_energy_pj,
+    format_power_w,
+    format_size,
+    format_time_ps,
+)
+from dse.cli.console import table
+from mapper.cost import Metrics
+from mapper.workload.graph import Workload
+
+OPERATOR_COLUMNS = ("operator", "kind", ">MACs", ">latency", ">share", ">energy", "bound by")
+COMPONENT_COLUMNS = ("component", ">busy", ">util.", ">energy", ">read", ">written", ">peak use")
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def print_metrics(
+    console: Console, workload: Workload, architecture: Architecture, metrics: Metrics
+) -> None:
+    """Totals, then where time goes by operator, then by component."""
+    console.print(f"{workload.name} on {architecture.name}, {metrics.fidelity} model")
+    for name, text in totals(metrics):
+        console.print(f"  {name:<8} {text}")
+    console.print(table("", OPERATOR_COLUMNS, operator_rows(workload, metrics)))
+    console.print(table("", COMPONENT_COLUMNS, component_rows(architecture, metrics)))
+
+
+def totals(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    dynamic = format_energy_pj(metrics.dynamic_energy_pj)
+    yield "latency", format_time_ps(metrics.latency_ps)
+    yield "energy", f"{format_energy_pj(metrics.energy_pj)} ({dynamic} without leakage)"
+    yield "power", format_power_w(metrics.power_w)
+    yield "area", format_area_mm2(metrics.area_mm2)
+    yield "MACs", f"{metrics.macs:,}"
+
+
+def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, ...]]:
+    kinds = {operator.name: operator.kind for operator in workload.operators}
+    for operator in metrics.operators:
+        yield (
+            operator.name,
+            kinds[operator.name],
+            f"{operator.macs:,}" if operator.macs else "",
+            format_time_ps(operator.latency_ps),
+            percent(operator.latency_ps / metrics.latency_ps),
+            format_energy_pj(operator.energy_pj),
+            operator.bound_by,
+        )
+
+
+def component_rows(architecture: Architecture, metrics: Metrics) -> Iterator[tuple[str, ...]]:
+    rooms = {memory.name: memory.size_bytes for memory in architecture.memories}
+    for name, component in metrics.components.items():
+        moves = name in rooms
+        yield (
+            name,
+            format_time_ps(component.busy_ps),
+            percent(component.utilization),
+            format_energy_pj(component.energy_pj),
+            format_size(component.read_bytes) if moves else "",
+            format_size(component.write_bytes) if moves else "",
+            f"{format_size(metrics.memory[name])} of {format_size(rooms[name])}"
+            if name in metrics.memory and moves
+            else "",
+        )

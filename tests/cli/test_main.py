@@ -1,0 +1,86 @@
+"""What every command has in common: help, exit codes, bugs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import jsonschema
+import pytest
+
+from arch import catalog
+from arch.strict_yaml import read
+from dse.cli import COMMANDS
+from tests.cli.running import Dse
+
+
+def test_help_names_every_command(dse: Dse) -> None:
+    outcome = dse("--help")
+    assert outcome.code == 0
+    listed = [line.split()[0] for line in outcome.out.partition("Commands:")[2].splitlines()[1:]]
+    assert listed == list(COMMANDS)
+
+
+def test_no_command_is_help(dse: Dse) -> None:
+    assert dse() == dse("--help")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(dse: Dse, command: str) -> None:
+    outcome = dse(command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"Usage: dse {command}")
+    module = importlib.import_module(f"dse.cli.commands.{command.replace('-', '_')}")
+    assert COMMANDS[command].rstrip(".").split(";")[0] in outcome.out
+    assert module.run.__doc__
+
+
+def test_a_bug_is_called_a_bug(dse: Dse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    listing = importlib.import_module("dse.cli.commands.list")
+    monkeypatch.setattr(listing, "files", broken)
+    outcome = dse("list", "archs")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "bug" in outcome.err
+    assert "ZeroDivisionError: division by zero" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert "Traceback" in dse("--debug", "list", "archs").err
+
+
+def test_an_interrupted_command(dse: Dse, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    listing = importlib.import_module("dse.cli.commands.list")
+    monkeypatch.setattr(listing, "files", interrupted)
+    outcome = dse("list", "archs")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert "Traceback" not in outcome.err
+
+
+def test_lists_name_what_ships(dse: Dse) -> None:
+    for kind, name in (("archs", "edge_npu"), ("workloads", "resnet18"), ("searches", "quick")):
+        assert name in dse("list", kind).out
+
+
+def test_a_shown_architecture_is_the_file(dse: Dse) -> None:
+    shown = dse("show", "edge_npu").out
+    assert shown == catalog.find("arch", "edge_npu").read_text(encoding="utf-8")
+
+
+def test_a_shown_workload_lists_its_operators(dse: Dse) -> None:
+    outcome = dse("show", "gemm:M=24,N=32,K=48")
+    assert outcome.code == 0
+    assert f"{24 * 32 * 48:,} MACs" in outcome.out
+    assert "M=24 N=32 K=48" in outcome.out
+
+
+@pytest.mark.parametrize("kind", ["arch", "workload", "search"])
+def test_shipped_files_match_the_published_schema(dse: Dse, kind: str) -> None:
+    schema = json.loads(dse("schema", kind).out)
+    names = catalog.names(kind)
+    assert names
+    for name in names:
+        jsonschema.validate(read(catalog.find(kind, name)).data, schema)
