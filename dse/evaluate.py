@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from mapper.search.network import map_workload
-from sim.models import cost_model
-from sim.prices import price
-
 from arch.spec import Architecture
 from dse.bounds import least_costs
 from dse.config import SearchConfig
@@ -19,7 +15,10 @@ from dse.limits import broken, violations
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError, Metrics
 from mapper.search.exact import SearchResult
+from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
+from sim.models import cost_model
+from sim.prices import price
 
 #: The constraint of a design on which some operator has no mapping at all.
 FITS = "fits"
