@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InfeasibleError as error:
         complain(f"the hardware cannot run this: {error}")
         return exits.INFEASIBLE
-    except BrokenPipeError:
-        # Whoever reads the output (such as ``head``) has seen enough.
+    except (BrokenPipeError, SystemExit):
+        # Whoever reads the output (such as ``head``) has seen enough; typer exits on that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
