@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def distinct_positions(axis: IntArray, starts: IntArray, stops: IntArray) -> int:
     """Distinct existing positions of the box ``starts <= index < stops``."""
     low = axis[0]
@@ -22,13 +22,13 @@ def distinct_positions(axis: IntArray, starts: IntArray, stops: IntArray) -> int
     return _distinct(axis, low, stops - starts, 0, axis[1])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def distinct_clear(axis: IntArray, sizes: IntArray) -> int:
     """Distinct positions of a box of these sizes that lies clear of the padding."""
-    return min(axis[1], _distinct(axis, 0, sizes, 0, np.int64(1) << 62))
+    return min(int(axis[1]), _distinct(axis, 0, sizes, 0, 1 << 62))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _distinct(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling: int) -> int:
     """An interval where the loops' strides leave no gap, otherwise counted by enumeration."""
     length = 1
@@ -46,7 +46,7 @@ def _distinct(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling: i
     return max(0, min(low + length, ceiling) - max(low, floor))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _enumerated(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling: int) -> int:
     positions = np.array([low], dtype=np.int64)
     for i in range(len(counts)):
@@ -62,7 +62,7 @@ def _enumerated(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling:
     return count
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def axis_moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tiles: IntArray, parallel: IntArray
 ) -> IntArray:
@@ -77,7 +77,7 @@ def axis_moved(
     return answers
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
 ) -> int:

@@ -16,6 +16,7 @@ from mapper.search.factors import Column
 from mapper.search.kernel import FloatArray
 from mapper.search.space import StageOrder, stage_orders
 from mapper.search.tilings import IntArray
+from mapper.search.tree import Tree, grow_tree
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -241,7 +242,7 @@ class _Problem:
         if not all(map(len, rows)):
             return calls + more, None
         weights = np.array([_SPLIT_FIRST.get(c.kind, 1.0) for c in self.order.columns])
-        forest, root = _forest([kernel.grow_tree(table, weights) for table in rows])
+        forest, root = _forest([grow_tree(table, weights) for table in rows])
         chosen = np.full(len(rows), -1, dtype=np.int64)
         calls += more + kernel.search(forest, root, self.model, best, chosen)
         return calls, _chosen(chosen, picked) if chosen[0] >= 0 else None
@@ -309,10 +310,10 @@ def _chosen(rows: IntArray, picked: list[Picked]) -> dict[str, int]:
     }
 
 
-def _forest(trees: list[kernel.Tree]) -> tuple[kernel.Tree, IntArray]:
+def _forest(trees: list[Tree]) -> tuple[Tree, IntArray]:
     """All trees as one (children renumbered) and the node number of each root."""
     root = np.cumsum([0, *(len(tree.row) for tree in trees[:-1])], dtype=np.int64)
-    return kernel.Tree(
+    return Tree(
         smallest=np.concatenate([tree.smallest for tree in trees]),
         spread=np.concatenate([tree.spread for tree in trees]),
         left=np.concatenate([tree.left + at for tree, at in zip(trees, root, strict=True)]),

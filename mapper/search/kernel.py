@@ -61,7 +61,7 @@ class Model(NamedTuple):
     objective: int
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def better(objective, answer, best):  # type: ignore[no-untyped-def]
     """Is ``answer`` better than ``best``, both as filled in by ``cost``?
 
@@ -81,7 +81,7 @@ def better(objective, answer, best):  # type: ignore[no-untyped-def]
     return answer[3] < best[3]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def cost(volumes, model, traffic, answer):  # type: ignore[no-untyped-def]
     """Fills ``answer`` with ``(overflow, latency_ps, energy_pj, transfers)`` of some volumes.
 
@@ -120,7 +120,7 @@ def cost(volumes, model, traffic, answer):  # type: ignore[no-untyped-def]
     answer[3] = transfers
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def _add_stage(volumes, stages, s, traffic):  # type: ignore[no-untyped-def]
     parent, child = stages[s, PARENT], stages[s, CHILD]
     at_parent, at_child = volumes[stages[s, COL_PARENT]], volumes[stages[s, COL_CHILD]]
@@ -147,7 +147,7 @@ def _add_stage(volumes, stages, s, traffic):  # type: ignore[no-untyped-def]
     traffic[child, 2] += held
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def _round_trips(volumes, stages, s):  # type: ignore[no-untyped-def]
     """Loads of a stage wait for a free slot and then for the memory's latency."""
     visits = volumes[stages[s, COL_VISITS]]
@@ -158,7 +158,7 @@ def _round_trips(volumes, stages, s):  # type: ignore[no-untyped-def]
     return waiting / 2.0 if stages[s, DOUBLE_BUFFERED] and visits > 1.0 else waiting
 
 
-@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, inline="always")
 def _add_datapath(volumes, model, d, traffic):  # type: ignore[no-untyped-def]
     paths = model.datapaths
     moved = max(volumes[paths[d, COL_MOVED]], volumes[paths[d, COL_LIFTED]] / model.lanes)
@@ -173,7 +173,17 @@ def _add_datapath(volumes, model, d, traffic):  # type: ignore[no-untyped-def]
         traffic[memory, 0] += moved * paths[d, D_FINAL_BITS]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
+def _product_without(table, at, left_out, product):  # type: ignore[no-untyped-def]
+    """Column products of one row per group, except for the group ``left_out``."""
+    product[:] = 1.0
+    for h in range(len(at)):
+        if h != left_out:
+            for c in range(table.shape[1]):
+                product[c] *= table[at[h], c]
+
+
+@njit(cache=True)
 def descend(table, first, start, model, best, chosen):  # type: ignore[no-untyped-def]
     """Coordinate descent from ``start``: one group at a time takes its best row.
 
@@ -185,7 +195,7 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
     at = start.copy()
     traffic = np.empty((model.memories.shape[0], 3))
     answer = np.empty(4)
-    volumes = np.empty(columns)
+    volumes, others = np.empty(columns), np.empty(columns)
     here = np.full(4, np.inf)
     least_overflow = np.inf
     calls = 0
@@ -193,10 +203,7 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
     while improved:
         improved = False
         for g in range(groups):
-            others = np.ones(columns)
-            for h in range(groups):
-                if h != g:
-                    others *= table[at[h]]
+            _product_without(table, at, g, others)
             for r in range(first[g], first[g + 1]):
                 for c in range(columns):
                     volumes[c] = others[c] * table[r, c]
@@ -217,7 +224,7 @@ def descend(table, first, start, model, best, chosen):  # type: ignore[no-untype
     return calls
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def promising(rows, others, model, best):  # type: ignore[no-untyped-def]
     """Mask of the rows whose lower bound with ``others`` is feasible and better than ``best``."""
     traffic = np.empty((model.memories.shape[0], 3))
@@ -232,135 +239,106 @@ def promising(rows, others, model, best):  # type: ignore[no-untyped-def]
     return mask
 
 
-class Tree(NamedTuple):
-    """A group's rows in a binary tree of boxes; node 0 is the root.
+class Frontier(NamedTuple):
+    """Boxes still to be looked at, with their bounds, and room to compute in."""
 
-    ``smallest[node]`` is the column-wise minimum of the node's rows and ``spread[node]`` how
-    much they differ (0 for a single row). A leaf has ``row >= 0``, an inner node two children.
-    """
-
-    smallest: FloatArray
-    spread: FloatArray
-    left: IntArray
-    right: IntArray
-    row: IntArray
+    boxes: IntArray
+    bounds: FloatArray
+    volumes: FloatArray
+    others: FloatArray
+    traffic: FloatArray
+    answer: FloatArray
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def grow_tree(rows, weights):  # type: ignore[no-untyped-def]
-    """Split boxes of rows at the column in which they differ most, down to single rows.
-
-    ``weights`` says how much a column's differences matter. Of rows that are equal in every
-    column only the first is kept.
-    """
-    count, columns = rows.shape
-    nodes = 2 * count
-    smallest = np.empty((nodes, columns))
-    spread = np.zeros(nodes)
-    left, right = np.full(nodes, -1), np.full(nodes, -1)
-    row = np.full(nodes, -1)
-    begin, end = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    order = np.arange(count)
-    scratch = np.empty(count, dtype=np.int64)
-    end[0] = count
-    made, node = 1, 0
-    while node < made:
-        a, b = begin[node], end[node]
-        widest, split, threshold = 0.0, -1, 0.0
-        for c in range(columns):
-            low = high = rows[order[a], c]
-            for i in range(a + 1, b):
-                low, high = min(low, rows[order[i], c]), max(high, rows[order[i], c])
-            smallest[node, c] = low
-            width = weights[c] * np.log(high / low)
-            spread[node] += width
-            if width > widest:
-                widest, split, threshold = width, c, np.sqrt(low * high)
-        if split < 0:
-            row[node] = order[a]
-        else:
-            middle, tail = a, 0
-            for i in range(a, b):
-                if rows[order[i], split] <= threshold:
-                    order[middle] = order[i]
-                    middle += 1
-                else:
-                    scratch[tail] = order[i]
-                    tail += 1
-            order[middle:b] = scratch[:tail]
-            left[node], right[node] = made, made + 1
-            begin[made], end[made] = a, middle
-            begin[made + 1], end[made + 1] = middle, b
-            made += 2
-        node += 1
-    return Tree(smallest[:made], spread[:made], left[:made], right[:made], row[:made])
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def search(forest, root, model, best, chosen):  # type: ignore[no-untyped-def]
     """Branch and bound over boxes of mappings; improves ``best`` and ``chosen`` in place.
 
     ``forest`` holds the trees of all groups behind one another, ``root[g]`` is the root of
     group ``g``. A box is one node per group. Returns the number of evaluations.
     """
-    groups, columns = len(root), forest.smallest.shape[1]
-    traffic = np.empty((model.memories.shape[0], 3))
-    answer = np.empty(4)
-    volumes, others = np.empty(columns), np.empty(columns)
-    stack = np.empty((64 * groups + 64, groups), dtype=np.int64)
-    bounds = np.empty((len(stack), 4))
-    stack[0] = root
-    volumes[:] = 1.0
-    for h in range(groups):
-        volumes *= forest.smallest[root[h]]
-    cost(volumes, model, traffic, answer)
-    bounds[0] = answer
-    top, calls = (1 if answer[0] <= 1.0 else 0), 1
+    frontier = _frontier(len(root), forest.smallest.shape[1], len(model.memories))
+    frontier.boxes[0] = root
+    _product_without(forest.smallest, root, -1, frontier.volumes)
+    cost(frontier.volumes, model, frontier.traffic, frontier.bounds[0])
+    top, calls = (1 if frontier.bounds[0, 0] <= 1.0 else 0), 1
     while top > 0:
         top -= 1
-        if not better(model.objective, bounds[top], best):
+        if not better(model.objective, frontier.bounds[top], best):
             continue
-        box = stack[top].copy()
-        widest, g = 0.0, -1
-        for h in range(groups):
-            if forest.spread[box[h]] > widest:
-                widest, g = forest.spread[box[h]], h
-        if g < 0:
-            best[:] = bounds[top]
-            for h in range(groups):
+        box = frontier.boxes[top].copy()
+        widest = _widest(forest, box)
+        if widest < 0:
+            best[:] = frontier.bounds[top]
+            for h in range(len(box)):
                 chosen[h] = forest.row[box[h]]
             continue
-        if top + 2 > len(stack):
-            grown, more = (
-                np.empty((2 * len(stack), groups), np.int64),
-                np.empty((2 * len(stack), 2)),
-            )
-            grown[:top], more[:top] = stack[:top], bounds[:top]
-            stack, bounds = grown, more
-        node, pushed = box[g], 0
-        for c in range(columns):
-            others[c] = 1.0
-        for h in range(groups):
-            if h != g:
-                for c in range(columns):
-                    others[c] *= forest.smallest[box[h], c]
-        for child in (forest.left[node], forest.right[node]):
-            box[g] = child
-            for c in range(columns):
-                volumes[c] = others[c] * forest.smallest[child, c]
-            calls += 1
-            cost(volumes, model, traffic, answer)
-            if answer[0] <= 1.0 and better(model.objective, answer, best):
-                stack[top] = box
-                bounds[top] = answer
-                top += 1
-                pushed += 1
-        if pushed == 2 and better(model.objective, bounds[top - 2], bounds[top - 1]):
-            _swap(stack, bounds, top)
+        if top + 2 > len(frontier.boxes):
+            frontier = _doubled(frontier)
+        top += _split(forest, (box, widest), model, best, frontier, top)
+        calls += 2
     return calls
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
+def _frontier(groups, columns, memories):  # type: ignore[no-untyped-def]
+    room = 64 * groups + 64
+    return Frontier(
+        np.empty((room, groups), dtype=np.int64),
+        np.empty((room, 4)),
+        np.empty(columns),
+        np.empty(columns),
+        np.empty((memories, 3)),
+        np.empty(4),
+    )
+
+
+@njit(cache=True)
+def _doubled(frontier):  # type: ignore[no-untyped-def]
+    """The same boxes with twice the room."""
+    boxes, bounds = frontier.boxes, frontier.bounds
+    return Frontier(
+        np.concatenate((boxes, np.empty_like(boxes))),
+        np.concatenate((bounds, np.empty_like(bounds))),
+        frontier.volumes,
+        frontier.others,
+        frontier.traffic,
+        frontier.answer,
+    )
+
+
+@njit(cache=True)
+def _widest(forest, box):  # type: ignore[no-untyped-def]
+    """The group whose rows differ most; -1 if the box is a single mapping."""
+    widest, group = 0.0, -1
+    for h in range(len(box)):
+        if forest.spread[box[h]] > widest:
+            widest, group = forest.spread[box[h]], h
+    return group
+
+
+@njit(cache=True)
+def _split(forest, split, model, best, frontier, top):  # type: ignore[no-untyped-def]
+    """Push the promising halves of a box, split in one group; returns how many they are."""
+    box, group = split
+    boxes, bounds, volumes, others, traffic, answer = frontier
+    node, pushed = box[group], 0
+    _product_without(forest.smallest, box, group, others)
+    for child in (forest.left[node], forest.right[node]):
+        box[group] = child
+        for c in range(len(volumes)):
+            volumes[c] = others[c] * forest.smallest[child, c]
+        cost(volumes, model, traffic, answer)
+        if answer[0] <= 1.0 and better(model.objective, answer, best):
+            boxes[top + pushed] = box
+            bounds[top + pushed] = answer
+            pushed += 1
+    if pushed == 2 and better(model.objective, bounds[top], bounds[top + 1]):
+        _swap(boxes, bounds, top + 2)
+    return pushed
+
+
+@njit(cache=True)
 def _swap(stack, bounds, top):  # type: ignore[no-untyped-def]
     """The more promising of the two boxes on top is explored first."""
     for column in range(stack.shape[1]):

@@ -39,7 +39,7 @@ def draw(facts: Facts) -> Figure | None:
     """``None`` where there is no other design, or nothing was simulated."""
     if not facts.pairs or facts.chosen is facts.study.start:
         return None
-    rows = _rows(facts.pairs)
+    rows = layer_rows(facts.pairs)
     figure = new_figure(1.1 + 0.29 * len(rows))
     axes = figure.subplots()
     _bars(axes, facts, rows)
@@ -47,7 +47,7 @@ def draw(facts: Facts) -> Figure | None:
     return figure
 
 
-def _rows(pairs: Sequence[LayerPair]) -> list[_Row]:
+def layer_rows(pairs: Sequence[LayerPair]) -> list[_Row]:
     """The longest layers in execution order, then the sum of the rest."""
     ranked = sorted(pairs, key=lambda p: -max(p.start.latency_ps, p.chosen.latency_ps))
     shown = ranked[:MOST_LAYERS]

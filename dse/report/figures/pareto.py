@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dse.pareto import non_dominated
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.designs import Design
+from dse.report.designs import Design, anchor
 from dse.report.figures.labels import PointLabel, place_labels
 from dse.report.figures.style import (
     BLUE,
@@ -28,6 +28,7 @@ from dse.trial import Trial, TrialState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
 MOST_PANELS = 6
@@ -139,28 +140,25 @@ def _set_axes(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence
 
 
 def _draw_front(axes: Axes, facts: Facts, projection: _Projection) -> None:
+    """The front, each point a link to its row in the page's table."""
     if not facts.front:
         return
-    x, y = projection.xy(facts.front)
     edge = projection.points(non_dominated(facts.front, projection.keys))
     axes.plot(*zip(*sorted(edge), strict=True), drawstyle="steps-post", color=BLUE, lw=0.9)
+    axes.scatter(*projection.xy([d.trial for d in facts.designs]), **RING_STYLE)
     third = next((k for k in facts.keys if k not in projection.keys), None)
-    marks = FRONT_STYLE if third else {**FRONT_STYLE, "color": BLUE}
+    points = axes.scatter(*projection.xy(facts.front), **FRONT_STYLE)
+    points.set_urls([f"#{anchor(t)}" for t in facts.front])
     if third is None:
-        axes.scatter(x, y, **marks)
+        points.set_facecolor(BLUE)
     else:
-        _coloured_front(axes, facts, (x, y), third)
-    rings = [d.trial for d in facts.designs]
-    axes.scatter(*projection.xy(rings), **RING_STYLE)
+        _colour_by(axes, points, [t.objectives[third] for t in facts.front], third)
 
 
-def _coloured_front(
-    axes: Axes, facts: Facts, xy: tuple[list[float], list[float]], third: str
-) -> None:
-    numbers = [t.objectives[third] for t in facts.front]
-    scale = display.axis_scale(third, numbers)
+def _colour_by(axes: Axes, points: PathCollection, numbers: Sequence[float], key: str) -> None:
+    scale = display.axis_scale(key, numbers)
     shades = scale.apply(numbers)
-    points = axes.scatter(*xy, c=shades, cmap=COLOUR_MAP, norm=colour_scale(shades), **FRONT_STYLE)
+    points.set(array=shades, cmap=COLOUR_MAP, norm=colour_scale(shades))
     colour_bar(points, axes, scale.label, shades)
 
 

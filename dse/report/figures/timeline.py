@@ -54,7 +54,7 @@ def draw(facts: Facts) -> Figure | None:
     operators = [s for s in slices if s.group == "operators"]
     if not operators:
         return None
-    ports = _busy_ports([s for s in slices if s.group == "ports"], operators)
+    ports = busy_ports([s for s in slices if s.group == "ports"], operators)
     longest = max(operators, key=lambda s: s.duration_ps)
     close = _close_up([s for s in slices if s.group == "processes"], longest)
     tracks = sorted({s.track for s in close}, key=_track_order)
@@ -65,7 +65,7 @@ def draw(facts: Facts) -> Figure | None:
     return figure
 
 
-def _busy_ports(
+def busy_ports(
     slices: Sequence[Slice], operators: Sequence[Slice]
 ) -> dict[str, NDArray[np.float64]]:
     """The busy share of each port in each of ``BINS`` equal stretches of the run."""
@@ -151,8 +151,8 @@ def _close_up(slices: Sequence[Slice], longest: Slice) -> list[Slice]:
 
 
 def _track_order(track: str) -> tuple[int, str]:
-    verbs = ("load", "compute", "store")
-    return verbs.index(track.split(" ")[0]), track
+    verbs = {"load": 0, "compute": 1, "store": 2}
+    return verbs.get(track.split(" ")[0], len(verbs)), track
 
 
 def _gantt(axes: Axes, close: Sequence[Slice], tracks: Sequence[str], longest: Slice) -> None:
