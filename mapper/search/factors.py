@@ -10,7 +10,7 @@ from numba import njit
 
 from mapper.footprint import axis_record
 from mapper.hierarchy import Execution
-from mapper.search.kernel import FloatArray
+from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Tilings
 from mapper.sliding import axis_moved, distinct_clear
 
@@ -55,10 +55,10 @@ class Group(NamedTuple):
     """One group of dimensions and the columns to fill, as the compiled code reads them.
 
     ``columns`` has one row of fields per column, ``AXES`` being a bit mask; ``contended`` is
-    the mask of the axes that lift. ``indexes[operand, dim]``, ``reduction[dim]`` and
-    ``picked[dim]`` are flags. ``records[operand]`` is the axis that several of the dimensions
-    share (see ``mapper.sliding``), ``on_axis[operand]`` the numbers of these dimensions
-    (padded with -1; all -1 if there is none) and ``counted[operand]`` whether it counts.
+    the mask of the axes that lift. ``indexes[operand, dim]``, ``separate[operand, dim]`` (not
+    on a shared axis), ``reduction[dim]`` and ``picked[dim]`` are flags. Each shared axis has
+    its record in ``records`` (see ``mapper.sliding``), the numbers of its dimensions in
+    ``on_axis`` (padded with -1), and in ``axis_operand`` whose it is.
     """
 
     columns: IntArray
@@ -67,9 +67,10 @@ class Group(NamedTuple):
     indexes: IntArray
     reduction: IntArray
     picked: IntArray
+    separate: IntArray
     records: IntArray
     on_axis: IntArray
-    counted: IntArray
+    axis_operand: IntArray
 
 
 def group_factors(
@@ -109,17 +110,22 @@ def _group(
     extents = run.operator.extents
     bit = {axis.name: 1 << i for i, axis in enumerate(run.intrinsic.axes)}
     operands = run.counts.operands
-    axes = [operand.coupled_axis(group) for operand in operands]
-    width = max((len(axis.dims) for axis in axes if axis), default=1)
+    # With dimensions missing, a shared axis counts once: with its longest dimension.
+    axes = [
+        (i, axis)
+        for i, operand in enumerate(operands)
+        for axis in operand.coupled_axes(group)
+        if max(axis.dims, key=lambda dim: extents[dim]) in picked
+    ]
+    width = max((len(axis.dims) for _, axis in axes), default=1)
     records = np.zeros((len(axes), 2 + width), dtype=np.int64)
     on_axis = np.full((len(axes), width), -1, dtype=np.int64)
-    counted = np.zeros(len(axes), dtype=np.int64)
-    for i, axis in enumerate(axes):
-        if axis:
-            records[i, : 2 + len(axis.dims)] = axis_record(axis)
-            on_axis[i, : len(axis.dims)] = [group.index(dim) for dim in axis.dims]
-            # With dimensions missing, the axis counts once: with its longest dimension.
-            counted[i] = max(axis.dims, key=lambda dim: extents[dim]) in picked
+    for k, (_, axis) in enumerate(axes):
+        records[k, : 2 + len(axis.dims)] = axis_record(axis)
+        on_axis[k, : len(axis.dims)] = [group.index(dim) for dim in axis.dims]
+    shared = [
+        {d for axis in operand.coupled_axes(group) for d in axis.dims} for operand in operands
+    ]
     return Group(
         columns=np.array(
             [
@@ -133,13 +139,14 @@ def _group(
         indexes=np.array([[dim in o.dims for dim in group] for o in operands], dtype=np.int64),
         reduction=np.array([dim in run.operator.reduction_dims() for dim in group], dtype=np.int64),
         picked=np.array([dim in picked for dim in group], dtype=np.int64),
+        separate=np.array([[dim not in dims for dim in group] for dims in shared], dtype=np.int64),
         records=records,
         on_axis=on_axis,
-        counted=counted,
+        axis_operand=np.array([i for i, _ in axes], dtype=np.int64),
     )
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
 def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
     """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1)."""
     dims, rows, depth = levels.shape
@@ -161,31 +168,30 @@ def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
             else:
                 tile[d] = 1 if kind == HELD else group.extents[d]
         count[:] = 1
-        if kind == MOVED:
-            _times_moved(group, operand, tile, parallel, count)
-        elif kind == HELD:
-            _times_held(group, operand, tile, parallel, count)
-        elif kind == USED:
-            for d in range(dims):
-                count *= parallel[d]
-        else:
-            _times_chunks(group, kind, tile, count)
-        if kind <= HELD and group.counted[operand]:
-            dims_on_axis = group.on_axis[operand][group.on_axis[operand] >= 0]
-            record = group.records[operand, : 2 + len(dims_on_axis)]
-            _times_axis(
-                record,
-                group.extents[dims_on_axis],
-                tile[dims_on_axis],
-                parallel[dims_on_axis],
-                kind == HELD,
-                count,
-            )
+        _times_separate(group, kind, operand, tile, parallel, count)
+        if kind <= HELD:
+            _times_axes(group, kind, operand, tile, parallel, count)
         answer[:, c] = count * lift if column[LIFTED] else count
     return answer
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
+def _times_separate(
+    group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
+) -> None:
+    """What each dimension contributes on its own."""
+    if kind == MOVED:
+        _times_moved(group, operand, tile, parallel, count)
+    elif kind == HELD:
+        _times_held(group, operand, tile, parallel, count)
+    elif kind == USED:
+        for d in range(len(parallel)):
+            count *= parallel[d]
+    else:
+        _times_chunks(group, kind, tile, count)
+
+
+@njit(cache=True)
 def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
     """Spatial factor of each dimension over the axes of the mask."""
     factors[:] = 1
@@ -195,7 +201,7 @@ def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
                 factors[d] *= spatial[d, :, axis]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
 def _times_chunks(group: Group, kind: int, tile: IntArray, count: IntArray) -> None:
     for d in range(len(tile)):
         if kind == VISITS or (group.reduction[d] != 0) == (kind == REVISITS):
@@ -203,14 +209,14 @@ def _times_chunks(group: Group, kind: int, tile: IntArray, count: IntArray) -> N
                 count[row] *= -(-group.extents[d] // tile[d, row])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
 def _times_moved(
     group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
     """All but what is counted on a shared axis."""
     for d in range(len(tile)):
         extent = group.extents[d]
-        if not group.picked[d] or np.any(group.on_axis[operand] == d):
+        if not group.picked[d] or not group.separate[operand, d]:
             continue
         if group.indexes[operand, d]:
             count *= extent
@@ -222,18 +228,31 @@ def _times_moved(
             count[row] *= served
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
 def _times_held(
     group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
     """All but what is counted on a shared axis."""
     for d in range(len(tile)):
-        if group.indexes[operand, d] and not np.any(group.on_axis[operand] == d):
+        if group.indexes[operand, d] and group.separate[operand, d]:
             for row in range(len(count)):
                 count[row] *= -(-tile[d, row] // parallel[d, row])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
+def _times_axes(
+    group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
+) -> None:
+    for k in range(len(group.axis_operand)):
+        if group.axis_operand[k] == operand:
+            dims = group.on_axis[k][group.on_axis[k] >= 0]
+            record = group.records[k, : 2 + len(dims)]
+            _times_axis(
+                record, group.extents[dims], tile[dims], parallel[dims], kind == HELD, count
+            )
+
+
+@njit(cache=True)
 def _times_axis(
     record: IntArray,
     extents: IntArray,
@@ -260,7 +279,7 @@ def _times_axis(
         count[row] *= values[slot]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True)
 def _axis_key(tile: IntArray, parallel: IntArray, row: int) -> int:
     """Equal only for rows with equal counts; -1 if the numbers do not fit."""
     key = np.int64(0)
@@ -268,4 +287,4 @@ def _axis_key(tile: IntArray, parallel: IntArray, row: int) -> int:
         if i > 1 or tile[i, row] >= 1 << 18 or parallel[i, row] >= 1 << 12:
             return -1
         key = key << 30 | tile[i, row] << 12 | parallel[i, row]
-    return key
+    return int(key)

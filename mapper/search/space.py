@@ -20,7 +20,7 @@ from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
 from mapper.search.factors import Column, group_factors
-from mapper.search.kernel import FloatArray
+from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
 
@@ -86,7 +86,7 @@ class StageOrder:
         return Column("fresh", stage=stage)
 
     def lifted(self, column: Column) -> Column:
-        """``column`` times the contended axes used (see ``kernel.Model``)."""
+        """``column`` times the contended axes used (see ``pricing.Model``)."""
         return replace(column, lifted=bool(self.contended))
 
     def at_datapath(self, operand: int) -> Column:
