@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mapper.compiled import compiled
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -67,7 +68,7 @@ class Model(NamedTuple):
     objective: int
 
 
-@njit(cache=True)
+@compiled
 def acceptable(objective: int, answer: FloatArray) -> bool:
     """Does it fit? Looking for room, it may be too large, but not too wide."""
     if objective == ROOM:
@@ -75,7 +76,7 @@ def acceptable(objective: int, answer: FloatArray) -> bool:
     return bool(answer[EXCESS] == 0.0)
 
 
-@njit(cache=True)
+@compiled
 def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     """Is ``answer`` better than ``best``, both as filled in by ``cost``?
 
@@ -93,7 +94,7 @@ def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     return bool(answer[TRANSFERS] < best[TRANSFERS])
 
 
-@njit(cache=True)
+@compiled
 def _keys(objective: int, answer: FloatArray) -> tuple[float, float]:
     latency, energy = answer[TOTAL_PS], answer[TOTAL_PJ]
     if objective == LATENCY:
@@ -103,7 +104,7 @@ def _keys(objective: int, answer: FloatArray) -> tuple[float, float]:
     return latency * energy, latency
 
 
-@njit(cache=True)
+@compiled
 def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatArray) -> None:
     """Fills ``answer`` with excess, latency, energy and transfers of some volumes.
 
@@ -132,7 +133,7 @@ def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatAr
     answer[TRANSFERS] = transfers
 
 
-@njit(cache=True)
+@compiled
 def _add_traffic(volumes: FloatArray, model: Model, traffic: FloatArray) -> tuple[float, float]:
     """Fills ``traffic``; returns transfers and the longest wait for round trips."""
     for m in range(traffic.shape[0]):
@@ -149,7 +150,7 @@ def _add_traffic(volumes: FloatArray, model: Model, traffic: FloatArray) -> tupl
     return transfers, waiting
 
 
-@njit(cache=True)
+@compiled
 def _busy_ps(memory: FloatArray, load: FloatArray) -> float:
     """Of the busiest port, rounded up; exact below 2**53 ticks."""
     read, written = load[READ] * memory[READ_TICKS], load[WRITTEN] * memory[WRITE_TICKS]
@@ -157,7 +158,7 @@ def _busy_ps(memory: FloatArray, load: FloatArray) -> float:
     return float(np.ceil(ticks / memory[TICKS_PER_PS]))
 
 
-@njit(cache=True)
+@compiled
 def _add_stage(volumes: FloatArray, stage: IntArray, traffic: FloatArray) -> None:
     parent, child = traffic[stage[PARENT]], traffic[stage[CHILD]]
     at_parent, at_child = volumes[stage[COL_PARENT]], volumes[stage[COL_CHILD]]
@@ -184,7 +185,7 @@ def _add_stage(volumes: FloatArray, stage: IntArray, traffic: FloatArray) -> Non
     child[HELD] += held
 
 
-@njit(cache=True)
+@compiled
 def _round_trips_ps(volumes: FloatArray, stage: IntArray) -> float:
     """Loads of a stage wait for a free slot and then for the memory's latency."""
     visits = volumes[stage[COL_VISITS]]
@@ -195,7 +196,7 @@ def _round_trips_ps(volumes: FloatArray, stage: IntArray) -> float:
     return float(np.ceil(loads * stage[LATENCY_PS] / slots))
 
 
-@njit(cache=True)
+@compiled
 def _add_datapath(volumes: FloatArray, model: Model, path: IntArray, traffic: FloatArray) -> None:
     moved = max(volumes[path[COL_MOVED]], volumes[path[COL_LIFTED]] / model.lanes)
     memory = traffic[path[MEMORY]]
