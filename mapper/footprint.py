@@ -16,8 +16,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from arch.errors import InputError, Problem
 from mapper.sliding import axis_moved, distinct_clear, distinct_positions
-from mapper.workload.operators import Access, AffineIndex, Operator
+from mapper.workload.operators import Access, Operator
 
 Range = tuple[int, int]
 IntArray = NDArray[np.int64]
@@ -35,6 +36,14 @@ class Axis:
     def dims(self) -> tuple[str, ...]:
         return tuple(dim for dim, _ in self.terms)
 
+    def reach(self, ranges: Mapping[str, Range]) -> Range:
+        """Lowest and highest position (inclusive) over ranges of the loops."""
+        low = high = self.offset
+        for dim, coefficient in self.terms:
+            ends = [coefficient * index for index in (ranges[dim][0], ranges[dim][1] - 1)]
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -44,9 +53,10 @@ class Operand:
     coupled: tuple[Axis, ...]
     elements: int
 
-    def coupled_axis(self, dims: Iterable[str]) -> Axis | None:
+    def coupled_axes(self, dims: Iterable[str]) -> tuple[Axis, ...]:
+        """Those that some of the dims run along."""
         wanted = set(dims)
-        return next((axis for axis in self.coupled if wanted & set(axis.dims)), None)
+        return tuple(axis for axis in self.coupled if wanted & set(axis.dims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,8 @@ class Footprints:
     ) -> int:
         """The factor that ``group`` contributes to ``moved``."""
         access = self.operands[operand]
-        axis = access.coupled_axis(group)
-        together = axis.dims if axis else ()
+        axes = access.coupled_axes(group)
+        together = {dim for axis in axes for dim in axis.dims}
         count = 1
         for dim in group:
             if dim in together:
@@ -94,12 +104,12 @@ class Footprints:
                 count *= ranges[dim][1] - ranges[dim][0]
             else:
                 count *= _visits(ranges[dim], tiles[dim], parallel[dim])
-        if axis:
+        for axis in axes:
             count *= _coupled_moved(
                 axis,
-                tuple(ranges[d] for d in together),
-                tuple(tiles[d] for d in together),
-                tuple(parallel[d] for d in together),
+                tuple(ranges[d] for d in axis.dims),
+                tuple(tiles[d] for d in axis.dims),
+                tuple(parallel[d] for d in axis.dims),
             )
         return count
 
@@ -116,13 +126,11 @@ class Footprints:
     ) -> int:
         """The factor that ``group`` contributes to ``held``."""
         access = self.operands[operand]
-        axis = access.coupled_axis(group)
-        together = axis.dims if axis else ()
-        count = math.prod(
-            -(-tiles[d] // parallel[d]) for d in group if d in access.dims and d not in together
-        )
-        if axis:
-            count *= _whole_axis(axis, [-(-tiles[d] // parallel[d]) for d in together])
+        axes = access.coupled_axes(group)
+        together = {dim for axis in axes for dim in axis.dims}
+        count = math.prod(-(-tiles[d] // parallel[d]) for d in group if d in access.dims - together)
+        for axis in axes:
+            count *= _whole_axis(axis, [-(-tiles[d] // parallel[d]) for d in axis.dims])
         return count
 
 
@@ -131,15 +139,15 @@ def footprints(operator: Operator, shapes: Mapping[str, tuple[int, ...]]) -> Foo
     operands = []
     coupled_sets: list[set[str]] = []
     for access in operator.accesses:
-        shape = shapes[access.tensor]
-        coupled = _coupled_axes(access, shape, operator.extents)
+        axes = _joined(operator, access, shapes[access.tensor])
+        coupled = tuple(axis for axis in axes if not _is_plain(axis, operator.extents))
         coupled_sets += [set(axis.dims) for axis in coupled]
-        everything = {dim: (0, extent) for dim, extent in operator.extents.items()}
-        together = {d for axis in coupled for d in axis.dims}
-        elements = math.prod(e for d, e in operator.extents.items() if d in access.dims - together)
+        dims = frozenset(dim for axis in axes for dim in axis.dims)
+        together = {dim for axis in coupled for dim in axis.dims}
+        elements = math.prod(e for d, e in operator.extents.items() if d in dims - together)
         for axis in coupled:
-            elements *= _distinct(axis, tuple(everything[d] for d in axis.dims))
-        operands.append(Operand(access.dims, coupled, elements))
+            elements *= _distinct(axis, tuple((0, operator.extents[d]) for d in axis.dims))
+        operands.append(Operand(dims, coupled, elements))
     return Footprints(
         extents=tuple(operator.extents.items()),
         operands=tuple(operands),
@@ -147,28 +155,59 @@ def footprints(operator: Operator, shapes: Mapping[str, tuple[int, ...]]) -> Foo
     )
 
 
-def _coupled_axes(
-    access: Access, shape: Sequence[int], extents: Mapping[str, int]
-) -> tuple[Axis, ...]:
-    axes = []
+def _joined(operator: Operator, access: Access, shape: Sequence[int]) -> tuple[Axis, ...]:
+    """The tensor's axes that loops run along; those that share a loop as one axis."""
+    joined: list[Axis] = []
     for index, size in zip(access.index, shape, strict=True):
-        if index.terms and not (_injective(index.terms, extents) and _inside(index, size, extents)):
-            axes.append(Axis(index.terms, index.offset, size))
-    return tuple(axes)
+        axis = Axis(_merged(index.terms), index.offset, size)
+        if not axis.terms:
+            continue
+        sharing = [other for other in joined if set(other.dims) & set(axis.dims)]
+        joined = [other for other in joined if other not in sharing]
+        for other in sharing:
+            if not (_is_inside(other, operator.extents) and _is_inside(axis, operator.extents)):
+                message = "axes that share a loop reach beyond the tensor"
+                where = f"operator {operator.name}: access to {access.tensor}"
+                raise InputError(Problem(message, where=where))
+            axis = _flattened(other, axis)
+        joined.append(axis)
+    return tuple(joined)
 
 
-def _injective(terms: tuple[tuple[str, int], ...], extents: Mapping[str, int]) -> bool:
+def _merged(terms: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """One term per loop, without those that have no effect."""
+    coefficients: dict[str, int] = {}
+    for dim, coefficient in terms:
+        coefficients[dim] = coefficients.get(dim, 0) + coefficient
+    return tuple((dim, c) for dim, c in coefficients.items() if c)
+
+
+def _flattened(outer: Axis, inner: Axis) -> Axis:
+    terms = [(dim, coefficient * inner.size) for dim, coefficient in outer.terms]
+    return Axis(
+        terms=_merged([*terms, *inner.terms]),
+        offset=outer.offset * inner.size + inner.offset,
+        size=outer.size * inner.size,
+    )
+
+
+def _is_plain(axis: Axis, extents: Mapping[str, int]) -> bool:
+    """Whether each point of the loops meets an element of its own."""
+    return _is_injective(axis.terms, extents) and _is_inside(axis, extents)
+
+
+def _is_injective(terms: tuple[tuple[str, int], ...], extents: Mapping[str, int]) -> bool:
     reach = 0
-    for dim, coefficient in sorted(terms, key=lambda term: term[1]):
-        if extents[dim] > 1 and coefficient <= reach:
+    for dim, coefficient in sorted(terms, key=lambda term: abs(term[1])):
+        if extents[dim] > 1 and abs(coefficient) <= reach:
             return False
-        reach += coefficient * (extents[dim] - 1)
+        reach += abs(coefficient) * (extents[dim] - 1)
     return True
 
 
-def _inside(index: AffineIndex, size: int, extents: Mapping[str, int]) -> bool:
-    last = index.offset + sum(c * (extents[d] - 1) for d, c in index.terms)
-    return index.offset >= 0 and last < size
+def _is_inside(axis: Axis, extents: Mapping[str, int]) -> bool:
+    low, high = axis.reach({dim: (0, extents[dim]) for dim in axis.dims})
+    return low >= 0 and high < axis.size
 
 
 def _groups(dims: tuple[str, ...], coupled: list[set[str]]) -> tuple[tuple[str, ...], ...]:

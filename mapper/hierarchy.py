@@ -18,7 +18,7 @@ class Execution:
 
     ``paths[operand]`` lists the memories that keep the operand, outermost first; the last one
     feeds the compute unit. ``bits[operand]`` is the operand's width at rest, ``partial_bits``
-    the width of a partial sum.
+    the width of a partial sum. ``memories`` are those of all paths, outermost first.
     """
 
     operator: Operator
@@ -26,6 +26,7 @@ class Execution:
     intrinsic: Intrinsic
     counts: Footprints
     paths: tuple[tuple[Memory, ...], ...]
+    memories: tuple[Memory, ...]
     bits: tuple[int, ...]
     partial_bits: int
 
@@ -33,14 +34,6 @@ class Execution:
     def output(self) -> int:
         """The number of the output operand."""
         return len(self.operator.inputs)
-
-    @property
-    def memories(self) -> tuple[Memory, ...]:
-        """Every memory that keeps some operand, outermost first."""
-        seen: dict[str, Memory] = {}
-        for path in self.paths:
-            seen |= {memory.name: memory for memory in path}
-        return tuple(seen.values())
 
 
 def execution(workload: Workload, operator: Operator, architecture: Architecture) -> Execution:
@@ -54,14 +47,17 @@ def execution(workload: Workload, operator: Operator, architecture: Architecture
         dtypes = set()
     compute, intrinsic = _unit(operator, dtypes, architecture)
     shapes = {a.tensor: workload.tensor(a.tensor).shape for a in operator.accesses}
+    paths = tuple(
+        _path(architecture, operator.role(i), compute) for i in range(len(operator.accesses))
+    )
+    kept_in = {memory.name for path in paths for memory in path}
     return Execution(
         operator=operator,
         compute=compute,
         intrinsic=intrinsic,
         counts=footprints(operator, shapes),
-        paths=tuple(
-            _path(architecture, operator.role(i), compute) for i in range(len(operator.accesses))
-        ),
+        paths=paths,
+        memories=tuple(m for m in architecture.memories if m.name in kept_in),
         bits=tuple(BITS[workload.tensor(a.tensor).dtype] for a in operator.accesses),
         partial_bits=BITS[operator.accumulator_dtype],
     )

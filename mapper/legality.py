@@ -46,6 +46,11 @@ class StagedTile:
 
 def staged_tiles(execution: Execution, mapping: Mapping) -> tuple[StagedTile, ...]:
     """The stages of a well-formed mapping, outermost first. Raises ``MappingError``."""
+    if mapping.compute != execution.compute.name:
+        raise MappingError(
+            f"{mapping.operator}: the mapping is for unit {mapping.compute!r}, the operator runs "
+            f"on {execution.compute.name!r}"
+        )
     _check_spatial(execution, mapping)
     extents = execution.operator.extents
     tiles = dict(extents)
@@ -114,11 +119,17 @@ def parallel_over(execution: Execution, mapping: Mapping, memory: Memory) -> dic
     }
 
 
-def check_capacity(staged: tuple[StagedTile, ...]) -> dict[str, int]:
-    """Bits that each memory must hold per instance; ``InfeasibleError`` if one is too small."""
+def peak_bits(staged: tuple[StagedTile, ...]) -> dict[str, int]:
+    """Bits that one instance of each memory must hold, with room for the next tiles."""
     peak: dict[str, int] = {}
     for tile in staged:
         peak[tile.memory.name] = peak.get(tile.memory.name, 0) + tile.size_bits * tile.slots
+    return peak
+
+
+def check_capacity(staged: tuple[StagedTile, ...]) -> dict[str, int]:
+    """``peak_bits``; ``InfeasibleError`` if a memory is too small."""
+    peak = peak_bits(staged)
     for tile in staged:
         needed, allowed = peak[tile.memory.name], tile.memory.size_bytes * 8
         if needed > allowed:
@@ -139,6 +150,10 @@ def _check_spatial(execution: Execution, mapping: Mapping) -> None:
             raise MappingError(
                 f"{mapping.operator}: cannot unroll {s.dim!r} over {s.axis!r}; axes are "
                 f"{', '.join(axes)}, dims {', '.join(execution.operator.extents)}"
+            )
+        if s.factor < 1:
+            raise MappingError(
+                f"{mapping.operator}: {s.dim!r} is unrolled {s.factor} times; at least 1"
             )
         dim_class = execution.operator.dim_class(s.dim)
         if s.factor > 1 and dim_class not in axes[s.axis].dim_classes:
@@ -183,6 +198,12 @@ def _check_finished(mapping: Mapping, tiles: dict[str, int]) -> None:
 
 def _check_paths(execution: Execution, mapping: Mapping) -> None:
     stages = [node for node in mapping.nest if isinstance(node, Stage)]
+    for stage in stages:
+        if not 0 <= stage.operand < len(execution.paths):
+            raise MappingError(
+                f"{mapping.operator}: no operand {stage.operand}; operands are 0 to "
+                f"{len(execution.paths) - 1}"
+            )
     for operand, path in enumerate(execution.paths):
         given = [stage.memory for stage in stages if stage.operand == operand]
         wanted = [memory.name for memory in path[1:]]

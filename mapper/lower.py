@@ -91,7 +91,13 @@ class _Lowering:
             else:
                 runs.append((signature, 1, *span))
         return tuple(
-            Repeat(count, loop.dim, a, b - a, self.body(depth + 1, {**ranges, loop.dim: (a, b)}))
+            Repeat(
+                count,
+                loop.dim,
+                a - start,
+                b - a,
+                self.body(depth + 1, {**ranges, loop.dim: (a, b)}),
+            )
             for _, count, a, b in runs
         )
 
@@ -110,16 +116,12 @@ class _Lowering:
 
     def _touches_padding(self, dim: str, span: Range) -> bool:
         extents = self.run.operator.extents
+        ranges = {d: (0, extent) for d, extent in extents.items()} | {dim: span}
         for operand in self.run.counts.operands:
-            axis = operand.coupled_axis((dim,))
-            if axis is None:
-                continue
-            coefficient = dict(axis.terms)[dim]
-            others = sum(c * (extents[d] - 1) for d, c in axis.terms if d != dim)
-            low = axis.offset + coefficient * span[0]
-            high = axis.offset + coefficient * (span[1] - 1) + others
-            if low < 0 or high >= axis.size:
-                return True
+            for axis in operand.coupled_axes((dim,)):
+                low, high = axis.reach(ranges)
+                if low < 0 or high >= axis.size:
+                    return True
         return False
 
     def _is_first(self, ranges: Ranges) -> bool:

@@ -79,7 +79,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """``count`` equal iterations over ``dim``, chunks of ``tile`` from ``start``."""
+    """``count`` equal iterations over ``dim``, chunks of ``tile`` from ``start``.
+
+    ``start`` is counted from the beginning of the chunk around it, so that equal iterations
+    share one body.
+    """
 
     count: int
     dim: str

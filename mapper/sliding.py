@@ -13,56 +13,69 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def distinct_positions(axis: IntArray, starts: IntArray, stops: IntArray) -> int:
     """Distinct existing positions of the box ``starts <= index < stops``."""
     low = axis[0]
+    counts = np.empty(len(starts), dtype=np.int64)
     for i in range(len(starts)):
-        low += axis[2 + i] * starts[i]
-    return _distinct(axis, low, stops - starts, 0, axis[1])
+        counts[i] = stops[i] - starts[i]
+        low += axis[2 + i] * (starts[i] if axis[2 + i] > 0 else stops[i] - 1)
+    length = _interval(axis, counts)
+    if length > 0:
+        return int(max(0, min(low + length, axis[1]) - max(low, 0)))
+    found = 0
+    for at, is_met in enumerate(_met(axis, counts)):
+        found += is_met and 0 <= low + at < axis[1]
+    return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def distinct_clear(axis: IntArray, sizes: IntArray) -> int:
+@njit(cache=True)
+def distinct_clear(axis: IntArray, counts: IntArray) -> int:
     """Distinct positions of a box of these sizes that lies clear of the padding."""
-    return min(axis[1], _distinct(axis, 0, sizes, 0, np.int64(1) << 62))
+    length = _interval(axis, counts)
+    if length == 0:
+        for is_met in _met(axis, counts):
+            length += is_met
+    return int(min(length, axis[1]))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _distinct(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling: int) -> int:
-    """An interval where the loops' strides leave no gap, otherwise counted by enumeration."""
+@njit(cache=True)
+def _interval(axis: IntArray, counts: IntArray) -> int:
+    """Length of the interval that a box covers, 0 if the loops' strides leave gaps."""
     length = 1
     used = np.zeros(len(counts), dtype=np.bool_)
     for _ in range(len(counts)):
         pick = -1
         for i in range(len(counts)):
-            if not used[i] and (pick < 0 or axis[2 + i] < axis[2 + pick]):
+            if not used[i] and (pick < 0 or abs(axis[2 + i]) < abs(axis[2 + pick])):
                 pick = i
         used[pick] = True
         if counts[pick] > 1:
-            if axis[2 + pick] > length:
-                return _enumerated(axis, low, counts, floor, ceiling)
-            length += axis[2 + pick] * (counts[pick] - 1)
-    return max(0, min(low + length, ceiling) - max(low, floor))
+            if abs(axis[2 + pick]) > length:
+                return 0
+            length += abs(axis[2 + pick]) * (counts[pick] - 1)
+    return length
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _enumerated(axis: IntArray, low: int, counts: IntArray, floor: int, ceiling: int) -> int:
-    positions = np.array([low], dtype=np.int64)
+@njit(cache=True)
+def _met(axis: IntArray, counts: IntArray) -> NDArray[np.bool_]:
+    """Which positions a box meets, counted from its lowest."""
+    length = 1
     for i in range(len(counts)):
-        grown = np.empty(len(positions) * counts[i], dtype=np.int64)
-        for step in range(counts[i]):
-            for j in range(len(positions)):
-                grown[step * len(positions) + j] = positions[j] + step * axis[2 + i]
-        positions = np.unique(grown)
-    count = 0
-    for position in positions:
-        if floor <= position < ceiling:
-            count += 1
-    return count
+        length += abs(axis[2 + i]) * (counts[i] - 1)
+    met = np.zeros(length, dtype=np.bool_)
+    met[0] = True
+    for i in range(len(counts)):
+        stride = abs(axis[2 + i])
+        for at in range(length - 1, -1, -1):
+            if met[at]:
+                for step in range(1, counts[i]):
+                    met[at + step * stride] = True
+    return met
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def axis_moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tiles: IntArray, parallel: IntArray
 ) -> IntArray:
@@ -77,22 +90,23 @@ def axis_moved(
     return answers
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit(cache=True)
 def _moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
 ) -> int:
-    shared = np.all(parallel == 1)
-    at = starts.copy()
+    shared = True
+    for instances in parallel:
+        shared = shared and instances == 1
+    at, ends, sizes = starts.copy(), starts.copy(), starts.copy()
     total = 0
     while True:
-        ends = np.minimum(at + tile, stops)
+        for i in range(len(at)):
+            ends[i] = min(at[i] + tile[i], stops[i])
+            sizes[i] = ends[i] - at[i]
         if shared:
             total += distinct_positions(axis, at, ends)
         else:
-            sizes = ends - at
-            active = np.minimum(sizes, parallel)
-            share = -(-sizes // parallel)
-            total += np.prod(active) * distinct_clear(axis, share)
+            total += _shares(axis, sizes, parallel)
         dim = len(at) - 1
         at[dim] += tile[dim]
         while at[dim] >= stops[dim]:
@@ -101,3 +115,21 @@ def _moved(
             if dim < 0:
                 return total
             at[dim] += tile[dim]
+
+
+@njit(cache=True)
+def _shares(axis: IntArray, sizes: IntArray, parallel: IntArray) -> int:
+    """Positions that all instances receive; along a loop some shares are longer by one."""
+    share = np.empty(len(sizes), dtype=np.int64)
+    total = 0
+    for longer in range(1 << len(sizes)):
+        instances = 1
+        for i in range(len(sizes)):
+            active = min(sizes[i], parallel[i])
+            is_longer = (longer >> i) & 1
+            share[i] = sizes[i] // active + is_longer
+            rest = sizes[i] % active
+            instances *= rest if is_longer else active - rest
+        if instances > 0:
+            total += instances * distinct_clear(axis, share)
+    return total

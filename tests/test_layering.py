@@ -41,6 +41,7 @@ ONLY_IN_DSE = {"optuna", "skopt", "matplotlib", "jinja2", "rich", "typer"}
 HEAVY = {"torch", "scipy", "optuna", "skopt", "matplotlib", "numba", "jinja2", "networkx"}
 #: Where results leave the program or clocks are read.
 MAY_WRITE = ("dse", "sim.trace", "kernels_ref.measure")
+CHECK = ["check", "configs/arch/edge_npu.yaml", "configs/search/resnet18_edge.yaml"]
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 50
 MAX_BRANCHES = 3
@@ -139,7 +140,7 @@ def test_presentation_and_optimizer_libraries_only_in_dse() -> None:
     )
 
 
-@pytest.mark.parametrize("command", [["--help"], ["list", "archs"], ["list", "workloads"]])
+@pytest.mark.parametrize("command", [["--help"], ["list", "archs"], ["list", "workloads"], CHECK])
 def test_light_commands_load_no_heavy_library(command: list[str]) -> None:
     script = (
         "import sys\nfrom dse.cli import main\ncode = main(sys.argv[1:])\n"

@@ -52,4 +52,5 @@ def shown(study: Study, trial: Trial, objective: Quantity) -> str:
     text = objective.show(value)
     if trial is study.start or start <= 0:
         return text
-    return f"{text} ({100 * (value / start - 1):+.0f} %)"
+    percent = round(100 * (value / start - 1))
+    return f"{text} ({percent:+} %)" if percent else f"{text} (equal)"
