@@ -35,6 +35,9 @@ MOST_PANELS = 6
 
 #: A limit beyond this multiple of the largest feasible value is not drawn.
 NEAR_LIMIT = 1.5
+
+#: From so many trials on, points that are not on the front are drawn smaller.
+MANY = 400
 COLOUR_MAP = "viridis"
 
 
@@ -53,7 +56,7 @@ def draw(facts: Facts) -> Figure | None:
     for axes, projection in zip(cells, projections, strict=False):
         named = [d for d in facts.compared if d.trial in shown]
         labels = [PointLabel(*projection.points([d.trial])[0], _name(d)) for d in named]
-        place_labels(axes, labels, projection.points(shown))
+        place_labels(axes, labels, projection.points([*facts.front, *(d.trial for d in named)]))
     return figure
 
 
@@ -105,8 +108,9 @@ def _panel(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence[Tr
     _set_axes(axes, facts, projection, shown)
     front = {t.number for t in facts.front}
     beaten = [t for t in facts.study.feasible if t.number not in front]
-    axes.scatter(*projection.xy(_infeasible(facts)), **INFEASIBLE_STYLE)
-    axes.scatter(*projection.xy(beaten), **BEATEN_STYLE)
+    size = 13 if len(facts.study.trials) < MANY else 5
+    axes.scatter(*projection.xy(_infeasible(facts)), s=size, **INFEASIBLE_STYLE)
+    axes.scatter(*projection.xy(beaten), s=size, **BEATEN_STYLE)
     _draw_front(axes, facts, projection)
     axes.scatter(*projection.xy([t for t in shown if t is facts.study.start]), **START_STYLE)
     _draw_limits(axes, facts, projection)
@@ -212,5 +216,5 @@ RING_STYLE: dict[str, Any] = {
     "zorder": 5,
 }
 START_STYLE: dict[str, Any] = {"marker": "D", "s": 40, "color": INK, "zorder": 5}
-BEATEN_STYLE: dict[str, Any] = {"s": 13, "color": FAINT, "lw": 0}
-INFEASIBLE_STYLE: dict[str, Any] = {"marker": "x", "s": 14, "lw": 0.8, "color": FAINT}
+BEATEN_STYLE: dict[str, Any] = {"color": FAINT, "lw": 0}
+INFEASIBLE_STYLE: dict[str, Any] = {"marker": "x", "lw": 0.8, "color": FAINT}
