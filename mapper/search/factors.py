@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from mapper.compiled import compiled
 from mapper.footprint import axis_record
 from mapper.hierarchy import Execution
 from mapper.search.pricing import FloatArray
@@ -146,7 +146,7 @@ def _group(
     )
 
 
-@njit(cache=True)
+@compiled
 def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
     """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1)."""
     dims, rows, depth = levels.shape
@@ -175,7 +175,7 @@ def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
     return answer
 
 
-@njit(cache=True)
+@compiled
 def _times_separate(
     group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
@@ -191,7 +191,7 @@ def _times_separate(
         _times_chunks(group, kind, tile, count)
 
 
-@njit(cache=True)
+@compiled
 def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
     """Spatial factor of each dimension over the axes of the mask."""
     factors[:] = 1
@@ -201,7 +201,7 @@ def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
                 factors[d] *= spatial[d, :, axis]
 
 
-@njit(cache=True)
+@compiled
 def _times_chunks(group: Group, kind: int, tile: IntArray, count: IntArray) -> None:
     for d in range(len(tile)):
         if kind == VISITS or (group.reduction[d] != 0) == (kind == REVISITS):
@@ -209,7 +209,7 @@ def _times_chunks(group: Group, kind: int, tile: IntArray, count: IntArray) -> N
                 count[row] *= -(-group.extents[d] // tile[d, row])
 
 
-@njit(cache=True)
+@compiled
 def _times_moved(
     group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
@@ -228,7 +228,7 @@ def _times_moved(
             count[row] *= served
 
 
-@njit(cache=True)
+@compiled
 def _times_held(
     group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
@@ -239,7 +239,7 @@ def _times_held(
                 count[row] *= -(-tile[d, row] // parallel[d, row])
 
 
-@njit(cache=True)
+@compiled
 def _times_axes(
     group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
 ) -> None:
@@ -252,7 +252,7 @@ def _times_axes(
             )
 
 
-@njit(cache=True)
+@compiled
 def _times_axis(
     record: IntArray,
     extents: IntArray,
@@ -279,7 +279,7 @@ def _times_axis(
         count[row] *= values[slot]
 
 
-@njit(cache=True)
+@compiled
 def _axis_key(tile: IntArray, parallel: IntArray, row: int) -> int:
     """Equal only for rows with equal counts; -1 if the numbers do not fit."""
     key = np.int64(0)

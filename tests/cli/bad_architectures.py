@@ -135,7 +135,7 @@ BAD_ARCHITECTURES = (
         "unknown dataflow",
         ("dataflow: weight_stationary", "dataflow: rs"),
         "components.array.dataflow",
-        "weight_stationary, output_stationary, input_stationary, free",
+        "weight_stationary, output_stationary, input_stationary, row_stationary, free",
     ),
     bad(
         "unknown axis to replicate over",
