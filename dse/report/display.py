@@ -138,7 +138,7 @@ def times(ratio: float) -> str:
 
 def direction(start: float, new: float) -> int:
     """-1 for less, 1 for more, 0 for a change of less than 0.5 %."""
-    if abs(new - start) < 0.005 * abs(start):
+    if new == start or abs(new - start) < 0.005 * abs(start):
         return 0
     return 1 if new > start else -1
 
