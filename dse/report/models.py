@@ -56,7 +56,9 @@ def collect(study: Study) -> Evidence:
         workloads=tuple(_summary(w.spec, w.weight, workloads[w.spec]) for w in config.workloads),
         checks=tuple(_check(config, workloads, m) for m in mapped.values()),
         ranges=tuple(
-            _range(config, workloads, m) for m in mapped.values() if _has_corners(m.architecture)
+            _range(config, workloads, mapped[n])
+            for n in (0, *(t.number for t in found[:1] if t.number))
+            if n in mapped and _has_corners(architectures[n])
         ),
         timeline=_timeline(first, workloads[first], mapped[found[0].number]) if found else (),
     )
@@ -82,7 +84,13 @@ def _summary(spec: str, weight: float, workload: Workload) -> WorkloadSummary:
 def _check(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
 ) -> FidelityCheck:
-    totals = {name: _totals(config, workloads, mapped, name) for name in FIDELITIES}
+    """The search's own fidelity is on record; the others are evaluated."""
+    totals = {
+        name: mapped.trial.objectives
+        if name == mapped.trial.fidelity
+        else _totals(config, workloads, mapped, name)
+        for name in FIDELITIES
+    }
     return FidelityCheck(
         number=mapped.trial.number,
         latency_ps={name: total["latency_ps"] for name, total in totals.items()},
@@ -92,7 +100,7 @@ def _check(
 
 def _totals(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped, fidelity: str
-) -> dict[str, float]:
+) -> Mapping[str, float]:
     """The quantities of a trial, by key."""
     model = cost_model(fidelity)
     latency = energy = 0.0

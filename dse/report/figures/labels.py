@@ -18,6 +18,9 @@ DISTANCES = (14.0, 26.0, 42.0, 62.0)
 DIRECTIONS = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160)
 
 
+#: The radius of the ring around a named point, with some air, in pixels.
+RING_PIXELS = 12.0
+
 Pixel = tuple[float, float]
 Leader = tuple[Pixel, Pixel]
 
@@ -37,6 +40,7 @@ class _Scene:
 
     axes: Axes
     points: Sequence[Pixel]
+    named: Sequence[Pixel]
     boxes: list[Bbox]
     leaders: list[Leader]
 
@@ -49,7 +53,8 @@ def place_labels(
     Call it when the layout is final: places are chosen in pixels.
     """
     pixels = [_pixel(axes, *point) for point in obstacles]
-    scene = _Scene(axes=axes, points=pixels, boxes=[], leaders=[])
+    named = [_pixel(axes, label.x, label.y) for label in labels]
+    scene = _Scene(axes=axes, points=pixels, named=named, boxes=[], leaders=[])
     for wanted in labels:
         places = ((distance, degrees) for distance in DISTANCES for degrees in DIRECTIONS)
         best = min(places, key=lambda place: _badness(scene, wanted, *place))
@@ -117,20 +122,36 @@ def _badness(scene: _Scene, wanted: PointLabel, distance: float, degrees: int) -
     frame = scene.axes.get_window_extent()
     inside = frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)
     through = sum(_enters(leader, other) for other in scene.boxes)
+    own = _pixel(scene.axes, wanted.x, wanted.y)
+    near = [point for point in scene.named if math.dist(point, own) > RING_PIXELS]
+    astray = sum(_passes(leader, point) or _touches(box, point) for point in near)
     struck = sum(_enters(other, box) or _cross(other, leader) for other in scene.leaders)
     return (
         1000.0 * sum(box.overlaps(other) for other in scene.boxes)
         + 500.0 * (not inside)
-        + 100.0 * (through + struck)
+        + 100.0 * (through + struck + astray)
         + 10.0 * sum(box.contains(*point) for point in scene.points)
         + distance / 10
     )
 
 
-def _enters(leader: Leader, box: Bbox) -> bool:
+def _passes(leader: Leader, point: Pixel) -> bool:
+    """Whether the line runs through the ring around a point."""
+    return any(math.dist(step, point) < RING_PIXELS for step in _steps(leader))
+
+
+def _touches(box: Bbox, point: Pixel) -> bool:
+    """Whether the text stands at the ring around a point, as if it belonged there."""
+    return box.padded(RING_PIXELS).contains(*point)
+
+
+def _steps(leader: Leader) -> list[Pixel]:
     (x0, y0), (x1, y1) = leader
-    steps = [part / 8 for part in range(1, 9)]
-    return any(box.contains(x0 + (x1 - x0) * t, y0 + (y1 - y0) * t) for t in steps)
+    return [(x0 + (x1 - x0) * part / 8, y0 + (y1 - y0) * part / 8) for part in range(1, 9)]
+
+
+def _enters(leader: Leader, box: Bbox) -> bool:
+    return any(box.contains(*step) for step in _steps(leader))
 
 
 def _cross(first: Leader, second: Leader) -> bool:

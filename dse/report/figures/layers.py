@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_LAYERS = 30
+MOST_LAYERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ def draw(facts: Facts) -> Figure | None:
 def layer_rows(pairs: Sequence[LayerPair]) -> list[_Row]:
     """The longest layers in execution order, then the sum of the rest."""
     ranked = sorted(pairs, key=lambda p: -max(p.start.latency_ps, p.chosen.latency_ps))
-    shown = ranked[:MOST_LAYERS]
-    rest = ranked[MOST_LAYERS:]
+    most = MOST_LAYERS if len(ranked) > MOST_LAYERS + 1 else len(ranked)
+    shown, rest = ranked[:most], ranked[most:]
     rows = [_row(p) for p in pairs if any(p is s for s in shown)]
     if rest:
         rows.append(

@@ -38,6 +38,9 @@ CLOSE_UP_COMPUTES = 10
 #: A layer is named above the strips if it takes at least this share of the run.
 NAMED_SHARE = 0.025
 
+#: The width of a letter of such a name, as a share of the width of the strips.
+LETTER_SHARE = 0.008
+
 #: What a process does with which operand, by the words of its name.
 ROLE_COLOURS = (
     ("compute", GREEN),
@@ -126,7 +129,7 @@ def _boundaries(axes: Axes, operators: Sequence[Slice], divisor: float) -> None:
     for operator in operators:
         axes.axvline(operator.start_ps / divisor, color=FAINT, lw=0.6)
         middle = operator.start_ps + operator.duration_ps / 2
-        width = 0.0062 * len(operator.name) * whole
+        width = LETTER_SHARE * (len(operator.name) + 1) * whole
         if operator.duration_ps >= NAMED_SHARE * whole and middle - width / 2 >= free_from:
             axes.annotate(
                 operator.name,

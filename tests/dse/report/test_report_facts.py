@@ -199,6 +199,8 @@ def test_values_have_typeset_units(key: str, number: float, text: str) -> None:
         (1.0, 2.5, "2.50× slower"),
         (1.0, 1.004, "equal"),
         (1.0, 1.006, "1.01× slower"),
+        (1.0, 0.994, "1.01× faster"),
+        (0.0, 0.0, "equal"),
         (30.0, 1.0, "30.0× faster"),
         (300.0, 1.0, "300× faster"),
     ],
