@@ -9,13 +9,17 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format validate build clean
+.PHONY: help demo picture test lint format validate build clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: $(VENV)/.run  ## Install, then co-design an accelerator for ResNet-18 and report
 	$(BIN)/dse search resnet18_edge
+
+picture: $(VENV)/.run  ## Draw the README's picture again (a search)
+	$(BIN)/dse search resnet18_edge --out runs/picture
+	cp runs/picture/plots/pareto.png docs/images/pareto.png
 
 test: $(VENV)/.dev  ## Install what the tests need and run them
 	$(BIN)/python -m pytest
@@ -54,5 +58,5 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a few minutes the first time, mostly PyTorch) ..."
-	$(PIP_INSTALL) -e '.[dev,onnx]'
+	$(PIP_INSTALL) -e '.[dev,onnx,cluster]'
 	@touch $@

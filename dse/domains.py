@@ -109,7 +109,7 @@ def _bounds(bounds: Sequence[Any]) -> tuple[Fraction, Fraction]:
 
 
 def _scaled(template: Any, factor: Fraction) -> Any:
-    """``template`` times ``factor``, written likewise (binary sizes in the largest unit)."""
+    """``template`` times ``factor``, written likewise (sizes in the largest unit that is exact)."""
     number = _NUMBER.match(str(template))
     if number is None:
         raise ValueError(f"{template!r} was read as a quantity but has no number")
@@ -118,10 +118,9 @@ def _scaled(template: Any, factor: Fraction) -> Any:
     if not isinstance(template, str):
         return plain
     text = f"{plain} {template[number.end() :].strip()}"
-    if text.endswith("iB"):
-        short = units.format_size(units.parse_size(text))
-        return short if units.parse_size(short) == units.parse_size(text) else text
-    return text
+    size = _in_units([text], units.SIZE)
+    short = "" if size is None else units.format_size(float(size[0]))
+    return short if short and _in_units([short], units.SIZE) == size else text
 
 
 def _in(value: Any, values: Sequence[Any]) -> bool:

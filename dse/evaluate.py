@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from mapper.search.network import map_workload
-from sim.models import cost_model
-from sim.prices import price
-
 from arch.spec import Architecture
 from dse.bounds import least_costs
 from dse.config import SearchConfig
 from dse.document import metrics_document
 from dse.limits import broken, violations
+from dse.mapping_document import mapping_document
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError, Metrics
 from mapper.search.exact import SearchResult
+from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
+from sim.models import cost_model
+from sim.prices import price
 
 #: The constraint of a design on which some operator has no mapping at all.
 FITS = "fits"
@@ -137,7 +137,7 @@ class _Run:
         return sum(result.calls for result in self.results.values()) + 1
 
     def document(self) -> dict[str, Any]:
-        """As ``dse simulate --json``, and for each operator how good its mapping is."""
+        """As ``dse simulate --json``, and for each operator its mapping and how good it is."""
         document = metrics_document(self.metrics)
         for entry in document["operators"]:
             result = self.results[entry["name"]]
@@ -146,5 +146,6 @@ class _Run:
                 "optimal": result.optimal,
                 "lower_bound": result.lower_bound,
                 "gap": result.gap,
+                **mapping_document(result.mapping),
             }
         return document

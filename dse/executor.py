@@ -154,9 +154,10 @@ def _end_processes(pool: Pool) -> None:
 
 def dask_cluster(evaluate: Evaluator, address: str) -> PoolExecutor:
     """The workers of a Dask scheduler; a worker that dies is Dask's to replace."""
-    from distributed import Client
+    import distributed
 
-    client: Any = Client(address)  # type: ignore[no-untyped-call]
+    open_client: Any = distributed.Client  # untyped where Dask is installed
+    client = open_client(address)
     return PoolExecutor(
         open_pool=client.get_executor, call=evaluate, end_pool=lambda pool: client.close()
     )

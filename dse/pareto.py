@@ -100,4 +100,13 @@ def hypervolume_history(
     trials: Sequence[Trial], keys: Sequence[str], scale: Scale
 ) -> tuple[float, ...]:
     """``dominated_share`` after each trial."""
-    return tuple(dominated_share(trials[: i + 1], keys, scale) for i in range(len(trials)))
+    front: tuple[Trial, ...] = ()
+    share = 0.0
+    history: list[float] = []
+    for trial in trials:
+        extended = non_dominated([*front, trial], keys) if trial.feasible else front
+        if extended and extended[-1] is trial:
+            front = extended
+            share = dominated_share(front, keys, scale)
+        history.append(share)
+    return tuple(history)

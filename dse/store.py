@@ -26,10 +26,12 @@ LOCK = "study.lock"
 #: Of the tables below; a change of their form gets the next number.
 SCHEMA_VERSION = 1
 
-_TABLES = """
-CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE trial (number INTEGER PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL);
-"""
+_TABLES = (
+    "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE trial (number INTEGER PRIMARY KEY, state TEXT NOT NULL, record TEXT NOT NULL)",
+)
+
+_PUT = "INSERT OR REPLACE INTO run VALUES (?, ?)"
 
 
 def product_version() -> str:
@@ -59,6 +61,15 @@ def load_study(run_dir: Path) -> Study:
     )
 
 
+def recorded_trials(run_dir: Path) -> tuple[Trial, ...]:
+    """Trials so far by number, the start (0) included; none if it was killed before the first."""
+    connection = _existing(run_dir)
+    try:
+        return _trials(connection)
+    finally:
+        connection.close()
+
+
 class Store:
     """The study file of a run directory, claimed for writing until it is closed."""
 
@@ -78,17 +89,19 @@ class Store:
         run_dir.mkdir(parents=True, exist_ok=True)
         claim = _claim(run_dir)
         connection = _connect(f"file:{run_dir / FILE}")
-        with connection:
-            connection.executescript(_TABLES)
-        store = cls(run_dir, claim, connection)
-        store.put(
-            schema=str(SCHEMA_VERSION),
-            version=product_version(),
-            workloads=json.dumps(dict(workloads)),
-            config=json.dumps(to_plain(config)),
-            stopped="running",
-        )
-        return store
+        facts = {
+            "schema": str(SCHEMA_VERSION),
+            "version": product_version(),
+            "workloads": json.dumps(dict(workloads)),
+            "config": json.dumps(to_plain(config)),
+            "stopped": "running",
+        }
+        with connection:  # all or nothing: a file without its facts could not be resumed
+            connection.execute("BEGIN")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.executemany(_PUT, list(facts.items()))
+        return cls(run_dir, claim, connection)
 
     @classmethod
     def resume(cls, run_dir: Path, config: SearchConfig, workloads: Mapping[str, str]) -> Self:
@@ -111,9 +124,7 @@ class Store:
     def put(self, **values: str) -> None:
         """Facts of the run; one commit."""
         with self._connection:
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO run VALUES (?, ?)", list(values.items())
-            )
+            self._connection.executemany(_PUT, list(values.items()))
 
     def record(self, trial: Trial) -> None:
         """One finished trial; one commit. A failed one may be replaced by its repetition."""

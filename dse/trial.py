@@ -26,7 +26,8 @@ class Trial:
     that could not be simulated has analytic (roofline) ones, never sentinels. ``constraints``
     are relative violations, met when <= 0 (``limit`` broken by 20 %: 0.2). ``metrics`` is, for
     each workload specification, the same plain-JSON document that ``dse simulate --json``
-    prints, its operators extended by ``mapping`` (calls, optimal, lower_bound, gap); ``None``
+    prints, its operators extended by ``mapping`` (calls, optimal, lower_bound, gap and what
+    ``mapping_of`` reads); ``None``
     when nothing was simulated. ``sampler_state`` belongs to the sampler that suggested it.
     """
 

@@ -7,13 +7,14 @@ is ``offset + sum(coefficient * index)``, and only ``0 <= position < size`` exis
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mapper.compiled import compiled
 
 IntArray = NDArray[np.int64]
 
 
-@njit(cache=True)
+@compiled
 def distinct_positions(axis: IntArray, starts: IntArray, stops: IntArray) -> int:
     """Distinct existing positions of the box ``starts <= index < stops``."""
     low = axis[0]
@@ -30,7 +31,7 @@ def distinct_positions(axis: IntArray, starts: IntArray, stops: IntArray) -> int
     return found
 
 
-@njit(cache=True)
+@compiled
 def distinct_clear(axis: IntArray, counts: IntArray) -> int:
     """Distinct positions of a box of these sizes that lies clear of the padding."""
     length = _interval(axis, counts)
@@ -40,7 +41,7 @@ def distinct_clear(axis: IntArray, counts: IntArray) -> int:
     return int(min(length, axis[1]))
 
 
-@njit(cache=True)
+@compiled
 def _interval(axis: IntArray, counts: IntArray) -> int:
     """Length of the interval that a box covers, 0 if the loops' strides leave gaps."""
     length = 1
@@ -58,7 +59,7 @@ def _interval(axis: IntArray, counts: IntArray) -> int:
     return length
 
 
-@njit(cache=True)
+@compiled
 def _met(axis: IntArray, counts: IntArray) -> NDArray[np.bool_]:
     """Which positions a box meets, counted from its lowest."""
     length = 1
@@ -75,7 +76,7 @@ def _met(axis: IntArray, counts: IntArray) -> NDArray[np.bool_]:
     return met
 
 
-@njit(cache=True)
+@compiled
 def axis_moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tiles: IntArray, parallel: IntArray
 ) -> IntArray:
@@ -90,7 +91,7 @@ def axis_moved(
     return answers
 
 
-@njit(cache=True)
+@compiled
 def _moved(
     axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
 ) -> int:
@@ -117,7 +118,7 @@ def _moved(
             at[dim] += tile[dim]
 
 
-@njit(cache=True)
+@compiled
 def _shares(axis: IntArray, sizes: IntArray, parallel: IntArray) -> int:
     """Positions that all instances receive; along a loop some shares are longer by one."""
     share = np.empty(len(sizes), dtype=np.int64)

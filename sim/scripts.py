@@ -10,12 +10,17 @@
 
 All walk the schedule in program order. At equal times the compute process goes first, then
 storers (they free slots), then loaders, outer stages before inner ones.
+
+Slots are the only limit on how far a loader runs ahead: partial sums that are stored and then
+loaded again by the very next hold of their stage (a reduction loop directly around it, which
+no sensible mapping has) are not waited for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sim.process import (
     FIRST_RANK,
@@ -62,12 +67,12 @@ class Cast:
     loops: dict[int, LoopUse]
 
 
-class LoopWatcher:
+class LoopWatcher(Protocol):
     """Told before the second and each later iteration of a loop of the compute process."""
 
     def watcher_of(self, loop: Loop) -> Callable[[Process], None] | None:
         """The function to call, or None for a loop that is not worth watching."""
-        raise NotImplementedError
+        ...
 
 
 def write_scripts(

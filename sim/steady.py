@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from sim.process import Process, World
 from sim.schedule import Loop
-from sim.scripts import Cast, LoopUse, LoopWatcher
+from sim.scripts import Cast, LoopUse
 
 #: Loops of fewer iterations are simulated: nothing would be left to skip.
 FEWEST_ITERATIONS = 4
@@ -31,6 +31,8 @@ FEWEST_ITERATIONS = 4
 PATIENCE = 64
 #: After that, this many in a row out of every ``PATIENCE``.
 SAMPLE = 8
+#: States remembered of one loop.
+MEMORY = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ SkipListener = Callable[[Skip], None]
 State = tuple[object, ...]
 
 
-class SteadyState(LoopWatcher):
+class SteadyState:
     """Watches the loops of one simulation."""
 
     def __init__(self, world: World, listener: SkipListener | None) -> None:
@@ -86,7 +88,7 @@ class _LoopWatch:
 
     def between_iterations(self, compute: Process) -> None:
         iteration = compute.counters[self.use.level]
-        if iteration == 1:
+        if iteration == 1 or len(self.seen) == MEMORY:
             self.seen.clear()
         if iteration > PATIENCE and iteration % PATIENCE >= SAMPLE:
             return

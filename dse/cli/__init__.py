@@ -10,6 +10,7 @@ command is called, so that ``dse --help`` answers at once.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -101,8 +102,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InfeasibleError as error:
         complain(f"the hardware cannot run this: {error}")
         return exits.INFEASIBLE
+    except (BrokenPipeError, SystemExit):
+        # Whoever reads the output (such as ``head``) has seen enough; typer exits on that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         return report_bug(error, settings)
+    if code == exits.INTERRUPTED:
+        complain("interrupted")
     return code if isinstance(code, int) else 0
 
 

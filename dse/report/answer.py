@@ -11,6 +11,9 @@ from dse.report.designs import Design, baseline, label
 from dse.report.settings import all_paths, changed_paths, setting
 from dse.trial import Trial
 
+#: Designs named in a list before it is cut.
+NAMED = 6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -35,7 +38,7 @@ def answer(facts: Facts) -> Answer:
     return Answer(
         headline=_headline(facts, chosen),
         changes=changes,
-        alternatives=tuple(_alternative(facts, d) for d in facts.designs[1:]),
+        alternatives=(*(_alternative(facts, d) for d in facts.designs[1:]), *_better(facts)),
     )
 
 
@@ -69,6 +72,23 @@ def _alternative(facts: Facts, design: Design) -> str:
         return f"{lead}: the starting design."
     gains = _gains(facts, design.trial)
     return f"{lead}: {design.label}, {gains}." if gains else f"{lead}: {design.label}."
+
+
+def _better(facts: Facts) -> list[str]:
+    """Which Pareto designs beat the start in everything, for a replacement without regrets."""
+    start = facts.study.start
+    if len(facts.keys) < 2 or any(baseline(facts.study, k) is None for k in facts.keys):
+        return []
+    ways = {
+        t.number: [display.direction(start.objectives[k], t.objectives[k]) for k in facts.keys]
+        for t in facts.front
+    }
+    found = [label(t) for t in facts.front if max(ways[t.number]) <= 0 and min(ways[t.number]) < 0]
+    if not found:
+        return ["No Pareto design is at least as good as the start in every objective."]
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    named = display.listed(found) if not more else ", ".join(found[:NAMED])
+    return [f"At least as good as the start in every objective: {named}{more}."]
 
 
 def _nothing(facts: Facts) -> str:

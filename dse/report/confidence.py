@@ -60,7 +60,8 @@ RULES = (
     f"model agreement is good up to {display.percent(FIDELITY_GAP[0])} between the search's model "
     f"and event simulation, fair up to {display.percent(FIDELITY_GAP[1])}; mappings are good when "
     f"all are proven optimal, fair up to {display.percent(MAPPING_GAP[1])} from the lower bound; "
-    "technology is weak when a limit breaks or a gain turns within the range of its sources"
+    "technology is weak when a limit breaks or a gain becomes a loss within the range of its "
+    "sources, fair when one vanishes"
 )
 
 
@@ -212,7 +213,7 @@ def _technology(case: Case) -> Finding | None:
     text = f"{lead} {display.listed(spans)}{_gains_in_range(case, chosen)}."
     if broken:
         text += f" At the high end it breaks {display.listed(broken)}."
-    verdict = Verdict.WEAK if broken or _turns(case, chosen) else Verdict.GOOD
+    verdict = Verdict.WEAK if broken else _steadiness(case, chosen)
     return Finding(topic="Technology", verdict=verdict, text=text)
 
 
@@ -229,14 +230,21 @@ def _gains_in_range(case: Case, chosen: TechnologyRange) -> str:
     return f"; against the start it is {low} at the low end, {high} at the high end"
 
 
-def _turns(case: Case, chosen: TechnologyRange) -> bool:
-    """Whether a gain over the start becomes a loss (or the other way) within the range."""
+def _steadiness(case: Case, chosen: TechnologyRange) -> Verdict:
+    """Whether each gain or loss against the start stays one: weak where one turns around."""
     start = case.evidence.range_of(case.study.start.number)
     if start is None:
-        return False
-    return any(
-        (chosen.low[key] < start.low[key]) != (chosen.high[key] < start.high[key]) for key in RANGED
-    )
+        return Verdict.NOTE
+    directions = [
+        {
+            display.direction(start.low[key], chosen.low[key]),
+            display.direction(start.high[key], chosen.high[key]),
+        }
+        for key in RANGED
+    ]
+    if {-1, 1} in directions:
+        return Verdict.WEAK
+    return Verdict.GOOD if all(len(d) == 1 for d in directions) else Verdict.FAIR
 
 
 def _constants(case: Case) -> Finding | None:

@@ -42,6 +42,11 @@ def label(trial: Trial) -> str:
     return f"#{trial.number}" if trial.number else START
 
 
+def anchor(trial: Trial) -> str:
+    """The link target of a Pareto design within the page."""
+    return f"design-{trial.number}"
+
+
 def compromise(front: Sequence[Trial], keys: Sequence[str]) -> Trial:
     """The design with the least product of all objectives (such as energy x delay x area).
 

@@ -136,15 +136,23 @@ def times(ratio: float) -> str:
     return f"{ratio:,.0f}×" if ratio >= 1000 else f"{ratio:#.3g}×".replace(".×", "×")
 
 
+def direction(start: float, new: float) -> int:
+    """-1 for less, 1 for more, 0 for a change of less than 0.5 %."""
+    if new == start or abs(new - start) < 0.005 * abs(start):
+        return 0
+    return 1 if new > start else -1
+
+
 def change(key: str, start: float, new: float) -> str:
-    """``2.10× faster``, ``1.30× larger`` or ``equal``; a change of less than 0.5 % is equal."""
+    """``2.10× faster``, ``1.30× larger`` or ``equal``."""
     reading = READINGS[key]
-    if start <= 0 or new <= 0:
-        return EQUAL if start == new else value(key, new - start)
-    ratio = start / new
-    if abs(ratio - 1) < 0.005:
+    way = direction(start, new)
+    if way == 0:
         return EQUAL
-    return f"{times(ratio)} {reading.less}" if ratio > 1 else f"{times(1 / ratio)} {reading.more}"
+    if start <= 0 or new <= 0:
+        return f"{value(key, abs(new - start))} {reading.more if way > 0 else reading.less}"
+    ratio = new / start
+    return f"{times(ratio)} {reading.more}" if way > 0 else f"{times(1 / ratio)} {reading.less}"
 
 
 def percent(share: float) -> str:

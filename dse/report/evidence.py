@@ -45,8 +45,8 @@ class TechnologyRange:
 class Evidence:
     """``architectures`` by trial number; ``checks`` of the recommended designs and the start.
 
-    ``ranges`` are of the same designs, empty where the technology has no range. ``timeline``
-    is the chosen design's event simulation of the first workload.
+    ``ranges`` are of the start and the chosen design, empty where the technology has none.
+    ``timeline`` is the chosen design's event simulation of the first workload.
     """
 
     architectures: Mapping[int, Architecture]

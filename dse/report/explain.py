@@ -167,7 +167,7 @@ def _next_step(c: Comparison) -> str:
         for name, part in sorted(busy.items(), key=lambda item: -item[1])
         if name != limiting and part >= WORTH_NAMING
     ]
-    itself = f" and is busy {display.percent(busy[limiting])} of it" if limiting in busy else ""
+    itself = f" and is busy {display.percent(busy[limiting])}" if limiting in busy else ""
     rest = f" Busy besides: {', '.join(others)}." if others else ""
     return (
         f"{limiting} limits {share} of the time of {label(c.chosen)}{itself}; a faster design "

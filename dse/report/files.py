@@ -45,8 +45,8 @@ def write(study: Study, evidence: Evidence, directory: Path) -> Path:
     """Everything into the directory; files of an earlier report there are replaced."""
     facts = gather(study, evidence)
     figures = draw_all(facts)
-    _fill(directory / "plots", _plot_files(figures), [f"{name}.*" for name in FIGURES])
-    _fill(directory / "designs", design_files(facts), [f"{facts.base.name}_trial*.yaml"])
+    fill(directory / "plots", _plot_files(figures), [f"{name}.*" for name in FIGURES])
+    fill(directory / "designs", design_files(facts), [f"{facts.base.name}_trial*.yaml"])
     target = directory / "report.html"
     _put(directory / "pareto.csv", pareto_csv(facts).encode())
     _put(target, page(facts, figures, _chosen_file(facts)).encode())
@@ -105,7 +105,7 @@ def pareto_csv(facts: Facts) -> str:
     return text.getvalue()
 
 
-def _fill(folder: Path, files: Mapping[str, bytes], patterns: Sequence[str]) -> None:
+def fill(folder: Path, files: Mapping[str, bytes], patterns: Sequence[str]) -> None:
     """The folder with these files, without older ones that match a pattern."""
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in patterns:

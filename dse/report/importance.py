@@ -16,6 +16,9 @@ from dse.trial import Trial
 #: Below this many trials a forest learns nothing that deserves a plot.
 FEWEST_TRIALS = 20
 
+#: More trials than this are sampled: the ranking no longer changes, the time grows on.
+MOST_TRIALS = 600
+
 FOLDS = 5
 TREES = 60
 REPEATS = 8
@@ -28,7 +31,8 @@ METHOD = (
     f"a random forest ({TREES} trees) learns the logarithm of each objective from the parameters; "
     f"the importance of a parameter is how much R² on held-out trials ({FOLDS}-fold "
     "cross-validation) drops when its column is shuffled. Trials are those of the search, "
-    "infeasible ones included, so that the region it preferred counts more; where the held-out "
+    f"infeasible ones included (of more than {MOST_TRIALS} a random sample), so that the region "
+    "it preferred counts more; where the held-out "
     f"R² is below {RELIABLE_R2} the ranking (pale) is not reliable"
 )
 
@@ -62,11 +66,19 @@ def importance(study: Study) -> tuple[Importance, ...]:
     trials = [t for t in study.trials if all(key in t.objectives for key in study.objective_keys)]
     if len(trials) < FEWEST_TRIALS or not varying:
         return ()
+    trials = _sampled(trials)
     parameters = [study.space.parameters[i] for i in varying]
     points = np.array([study.space.point(t.overrides) for t in trials], dtype=float)
     return tuple(
         _for_objective(key, trials, parameters, points[:, varying]) for key in study.objective_keys
     )
+
+
+def _sampled(trials: Sequence[Trial]) -> list[Trial]:
+    if len(trials) <= MOST_TRIALS:
+        return list(trials)
+    chosen = np.random.default_rng(SEED).choice(len(trials), MOST_TRIALS, replace=False)
+    return [trials[i] for i in sorted(chosen)]
 
 
 def _for_objective(

@@ -43,15 +43,15 @@ def margins(constraints: Sequence[Constraint], trial: Trial) -> tuple[Margin, ..
 
 
 def memory_margins(trial: Trial, architecture: Architecture) -> tuple[Margin, ...]:
-    """For each memory whose peak use the models report, over all workloads."""
+    """For each memory whose peak use the models report: of one instance, over all workloads."""
     peaks: dict[str, int] = {}
     for document in (trial.metrics or {}).values():
         for name, peak in document["memory"].items():
             peaks[name] = max(peaks.get(name, 0), peak)
     return tuple(
         Margin(
-            text=f"{memory.name} capacity",
-            limit=memory.size_bytes * memory.count,
+            text=f"{memory.name} capacity{', each' if memory.count > 1 else ''}",
+            limit=memory.size_bytes,
             value=peaks[memory.name],
             key="size_bytes",
         )

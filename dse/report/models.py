@@ -9,6 +9,7 @@ from arch.registry import family_named
 from arch.spec import Architecture
 from arch.technology import CORNERS
 from dse.config import SearchConfig
+from dse.mapping_document import mapping_of
 from dse.report.designs import recommended
 from dse.report.evidence import (
     Evidence,
@@ -19,11 +20,9 @@ from dse.report.evidence import (
 from dse.study import Study
 from dse.trial import Trial
 from mapper.cost import Mappings
-from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import FIDELITIES, cost_model
-from sim.prices import price
 from sim.timeline import Slice, timeline
 
 #: The parameter that chooses among the sources of the technology's numbers.
@@ -40,14 +39,14 @@ class _Mapped:
 
 
 def collect(study: Study) -> Evidence:
-    """Maps the starting and the recommended designs again (the search keeps no mappings)."""
+    """Everything but the mapping search: mappings are those that the trials recorded."""
     config = study.config
     workloads = {w.spec: load_workload(w.spec) for w in config.workloads}
     found = [d.trial for d in recommended(study.feasible, study.objective_keys)]
     wanted = {t.number: t for t in (study.start, *found)}
     architectures = {n: config.architecture(t.overrides) for n, t in wanted.items()}
     mapped = {
-        n: _map(config, workloads, t, architectures[n])
+        n: _Mapped(trial=t, architecture=architectures[n], mappings=_mappings(t))
         for n, t in wanted.items()
         if t.metrics is not None
     }
@@ -57,27 +56,19 @@ def collect(study: Study) -> Evidence:
         workloads=tuple(_summary(w.spec, w.weight, workloads[w.spec]) for w in config.workloads),
         checks=tuple(_check(config, workloads, m) for m in mapped.values()),
         ranges=tuple(
-            _range(config, workloads, m) for m in mapped.values() if _has_corners(m.architecture)
+            _range(config, workloads, mapped[n])
+            for n in (0, *(t.number for t in found[:1] if t.number))
+            if n in mapped and _has_corners(architectures[n])
         ),
         timeline=_timeline(first, workloads[first], mapped[found[0].number]) if found else (),
     )
 
 
-def _map(
-    config: SearchConfig,
-    workloads: Mapping[str, Workload],
-    trial: Trial,
-    architecture: Architecture,
-) -> _Mapped:
-    objective = config.mapping.objective
-    mappings = {
-        spec: {
-            name: found.mapping
-            for name, found in map_workload(workload, architecture, price, objective).items()
-        }
-        for spec, workload in workloads.items()
+def _mappings(trial: Trial) -> dict[str, Mappings]:
+    return {
+        spec: {o["name"]: mapping_of(o["name"], o["mapping"]) for o in document["operators"]}
+        for spec, document in (trial.metrics or {}).items()
     }
-    return _Mapped(trial=trial, architecture=architecture, mappings=mappings)
 
 
 def _summary(spec: str, weight: float, workload: Workload) -> WorkloadSummary:
@@ -93,7 +84,13 @@ def _summary(spec: str, weight: float, workload: Workload) -> WorkloadSummary:
 def _check(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped
 ) -> FidelityCheck:
-    totals = {name: _totals(config, workloads, mapped, name) for name in FIDELITIES}
+    """The search's own fidelity is on record; the others are evaluated."""
+    totals = {
+        name: mapped.trial.objectives
+        if name == mapped.trial.fidelity
+        else _totals(config, workloads, mapped, name)
+        for name in FIDELITIES
+    }
     return FidelityCheck(
         number=mapped.trial.number,
         latency_ps={name: total["latency_ps"] for name, total in totals.items()},
@@ -103,7 +100,7 @@ def _check(
 
 def _totals(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped, fidelity: str
-) -> dict[str, float]:
+) -> Mapping[str, float]:
     """The quantities of a trial, by key."""
     model = cost_model(fidelity)
     latency = energy = 0.0

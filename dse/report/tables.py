@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from arch.units import format_size
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.designs import BOUNDED, Design, baseline, is_exact, label
+from dse.report.designs import BOUNDED, Design, anchor, baseline, is_exact, label
 from dse.report.layers import LayerPair
 from dse.report.limits import Margin, margins, memory_margins
 from dse.report.settings import all_paths, changed_paths, setting
@@ -185,7 +185,7 @@ def _pareto_row(facts: Facts, trial: Trial, roles: str, free: Sequence[str]) -> 
     objectives = (ratio_cell(facts, trial, key) for key in facts.keys)
     return Row(
         cells=(name, *objectives, *_settings(facts, trial, free)),
-        anchor=f"design-{trial.number}",
+        anchor=anchor(trial),
         tone="marked" if roles else "",
     )
 

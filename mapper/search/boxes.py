@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mapper.compiled import compiled
 from mapper.search.pricing import (
     ANSWERS,
     TRAFFIC_FIELDS,
@@ -40,7 +40,7 @@ class Tree(NamedTuple):
     row: IntArray
 
 
-@njit(cache=True)
+@compiled
 def grow_tree(rows: FloatArray, weights: FloatArray) -> Tree:
     """Split boxes of rows at the column in which they differ most, down to single rows.
 
@@ -72,7 +72,7 @@ def grow_tree(rows: FloatArray, weights: FloatArray) -> Tree:
     return Tree(smallest[:made], spread[:made], left[:made], right[:made], row[:made])
 
 
-@njit(cache=True)
+@compiled
 def _filled(count: int) -> IntArray:
     values = np.empty(count, dtype=np.int64)
     for i in range(count):
@@ -80,7 +80,7 @@ def _filled(count: int) -> IntArray:
     return values
 
 
-@njit(cache=True)
+@compiled
 def _widest_column(
     rows: FloatArray, some: IntArray, weights: FloatArray, smallest: FloatArray
 ) -> tuple[int, float, float]:
@@ -105,7 +105,7 @@ def _widest_column(
     return split, threshold, spread
 
 
-@njit(cache=True)
+@compiled
 def _partition(rows: FloatArray, some: IntArray, column: int, threshold: float) -> int:
     """Rows up to the threshold to the front, in order; returns how many."""
     tail = np.empty(len(some), dtype=np.int64)
@@ -146,7 +146,7 @@ class _Task(NamedTuple):
     traffic: FloatArray
 
 
-@njit(cache=True)
+@compiled
 def search(forest: Tree, root: IntArray, model: Model, best: FloatArray, chosen: IntArray) -> int:
     """Branch and bound over boxes of mappings; improves ``best`` and ``chosen`` in place.
 
@@ -181,7 +181,7 @@ def search(forest: Tree, root: IntArray, model: Model, best: FloatArray, chosen:
     return calls
 
 
-@njit(cache=True)
+@compiled
 def _branch(
     task: _Task, box: IntArray, group: int, frontier: tuple[IntArray, FloatArray], top: int
 ) -> int:
@@ -198,7 +198,7 @@ def _branch(
     return second
 
 
-@njit(cache=True)
+@compiled
 def _push(
     task: _Task,
     box: IntArray,
@@ -220,7 +220,7 @@ def _push(
     return top + 1
 
 
-@njit(cache=True)
+@compiled
 def _multiply_others(forest: Tree, box: IntArray, group: int, others: FloatArray) -> None:
     for c in range(len(others)):
         others[c] = 1.0
@@ -230,7 +230,7 @@ def _multiply_others(forest: Tree, box: IntArray, group: int, others: FloatArray
                 others[c] *= forest.smallest[box[h], c]
 
 
-@njit(cache=True)
+@compiled
 def _widest_group(forest: Tree, box: IntArray) -> int:
     """The group whose rows differ most, -1 if the box is a single mapping."""
     widest, group = 0.0, -1
@@ -240,7 +240,7 @@ def _widest_group(forest: Tree, box: IntArray) -> int:
     return group
 
 
-@njit(cache=True)
+@compiled
 def _doubled(table: NDArray[Any]) -> NDArray[Any]:
     """The table with room for twice as many rows."""
     grown = np.empty((2 * len(table), table.shape[1]), dtype=table.dtype)
@@ -250,13 +250,13 @@ def _doubled(table: NDArray[Any]) -> NDArray[Any]:
     return grown
 
 
-@njit(cache=True)
+@compiled
 def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     for i in range(len(source)):
         target[i] = source[i]
 
 
-@njit(cache=True)
+@compiled
 def _swap(one: NDArray[Any], other: NDArray[Any]) -> None:
     for i in range(len(one)):
         one[i], other[i] = other[i], one[i]

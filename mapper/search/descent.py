@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mapper.compiled import compiled
 from mapper.search.pricing import (
     ANSWERS,
     EXCESS,
@@ -19,7 +19,7 @@ from mapper.search.pricing import (
 )
 
 
-@njit(cache=True)
+@compiled
 def descend(
     table: FloatArray,
     first: IntArray,
@@ -47,7 +47,7 @@ def descend(
     return calls
 
 
-@njit(cache=True)
+@compiled
 def _multiply_others(table: FloatArray, at: IntArray, group: int, others: FloatArray) -> None:
     for c in range(len(others)):
         others[c] = 1.0
@@ -57,7 +57,7 @@ def _multiply_others(table: FloatArray, at: IntArray, group: int, others: FloatA
                 others[c] *= table[at[h], c]
 
 
-@njit(cache=True)
+@compiled
 def _best_row(
     table: FloatArray, begin: int, end: int, others: FloatArray, model: Model, best: FloatArray
 ) -> int:
@@ -77,14 +77,14 @@ def _best_row(
     return found
 
 
-@njit(cache=True)
+@compiled
 def _closer(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     if answer[EXCESS] == best[EXCESS]:
         return answer[EXCESS] < np.inf and better(objective, answer, best)
     return bool(answer[EXCESS] < best[EXCESS])
 
 
-@njit(cache=True)
+@compiled
 def promising(
     rows: FloatArray, others: FloatArray, model: Model, best: FloatArray
 ) -> NDArray[np.bool_]:

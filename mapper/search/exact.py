@@ -133,7 +133,7 @@ def _value(answer: FloatArray, objective: int) -> float:
 Picked = dict[str, IntArray]
 
 #: Tilings per dimension that coordinate descent looks at; what it misses the search finds.
-_SAMPLE = 160
+_SAMPLE = 48
 
 #: Which dimensions are unrolled is decided first: until then all bounds are loose.
 _SPLIT_FIRST = {"used": 1e3}

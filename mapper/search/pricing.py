@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mapper.compiled import compiled
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -67,7 +68,7 @@ class Model(NamedTuple):
     objective: int
 
 
-@njit(cache=True)
+@compiled
 def acceptable(objective: int, answer: FloatArray) -> bool:
     """Does it fit? Looking for room, it may be too large, but not too wide."""
     if objective == ROOM:
@@ -75,7 +76,7 @@ def acceptable(objective: int, answer: FloatArray) -> bool:
     return bool(answer[EXCESS] == 0.0)
 
 
-@njit(cache=True)
+@compiled
 def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     """Is ``answer`` better than ``best``, both as filled in by ``cost``?
 
@@ -93,7 +94,7 @@ def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     return bool(answer[TRANSFERS] < best[TRANSFERS])
 
 
-@njit(cache=True)
+@compiled
 def _keys(objective: int, answer: FloatArray) -> tuple[float, float]:
     latency, energy = answer[TOTAL_PS], answer[TOTAL_PJ]
     if objective == LATENCY:
@@ -103,7 +104,7 @@ def _keys(objective: int, answer: FloatArray) -> tuple[float, float]:
     return latency * energy, latency
 
 
-@njit(cache=True)
+@compiled
 def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatArray) -> None:
     """Fills ``answer`` with excess, latency, energy and transfers of some volumes.
 
@@ -112,15 +113,14 @@ def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatAr
     The energy is rounded, so that mappings that cost the same are equal whatever order their
     energies are added in.
     """
-    transfers, waiting = _add_traffic(volumes, model, traffic)
+    transfers, waiting = _add_stages(volumes, model.stages, traffic)
+    partial = volumes[model.unit_revisits_column] > 1.0
+    _add_datapaths(volumes, model.datapaths, model.lanes, partial, traffic)
     steps = max(volumes[model.steps_column], volumes[model.lifted_steps_column] / model.lanes)
     latency = max(steps * model.step_ps, waiting)
-    energy, excess = model.compute_pj, 0.0
-    for m in range(model.memories.shape[0]):
-        row, load = model.memories[m], traffic[m]
-        latency = max(latency, _busy_ps(row, load))
-        energy += load[READ] * row[READ_PJ] + load[WRITTEN] * row[WRITE_PJ]
-        excess += max(0.0, (load[HELD] - row[CAPACITY_BITS]) / row[CAPACITY_BITS])
+    busy_ps, energy, excess = _memories(model.memories, traffic)
+    latency = max(latency, busy_ps)
+    energy += model.compute_pj
     for a in range(model.axis_sizes.shape[0]):
         if volumes[model.axis_columns[a]] > model.axis_sizes[a]:
             excess = np.inf
@@ -132,78 +132,77 @@ def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatAr
     answer[TRANSFERS] = transfers
 
 
-@njit(cache=True)
-def _add_traffic(volumes: FloatArray, model: Model, traffic: FloatArray) -> tuple[float, float]:
+# The functions below index two-dimensional tables by number instead of taking rows out of
+# them: a row is a new array object, and making one costs more than the arithmetic on it.
+
+
+@compiled
+def _add_stages(volumes: FloatArray, stages: IntArray, traffic: FloatArray) -> tuple[float, float]:
     """Fills ``traffic``; returns transfers and the longest wait for round trips."""
     for m in range(traffic.shape[0]):
         for field in range(TRAFFIC_FIELDS):
             traffic[m, field] = 0.0
     transfers = waiting = 0.0
-    for s in range(model.stages.shape[0]):
-        _add_stage(volumes, model.stages[s], traffic)
-        if model.stages[s, IS_SHARED]:
-            transfers += volumes[model.stages[s, COL_VISITS]]
-            waiting = max(waiting, _round_trips_ps(volumes, model.stages[s]))
-    for d in range(model.datapaths.shape[0]):
-        _add_datapath(volumes, model, model.datapaths[d], traffic)
+    for s in range(stages.shape[0]):
+        parent, child = stages[s, PARENT], stages[s, CHILD]
+        at_parent, at_child = volumes[stages[s, COL_PARENT]], volumes[stages[s, COL_CHILD]]
+        final, width = stages[s, FINAL_BITS], stages[s, FINAL_BITS]
+        visits = volumes[stages[s, COL_VISITS]]
+        loads = visits
+        if stages[s, IS_OUTPUT]:
+            partial, outputs = stages[s, PARTIAL_BITS], stages[s, OUTPUTS]
+            if volumes[stages[s, COL_REVISITS]] > 1.0:
+                width = partial
+            refill = (at_parent - outputs) * partial
+            traffic[parent, READ] += refill
+            traffic[child, WRITTEN] += refill
+            traffic[parent, WRITTEN] += refill + outputs * final
+            if stages[s, IS_INNERMOST]:
+                traffic[child, READ] += at_child * width
+            else:
+                traffic[child, READ] += (at_child - outputs) * partial + outputs * final
+            loads = volumes[stages[s, COL_FRESH]] * (volumes[stages[s, COL_OWN_REVISITS]] - 1.0)
+        else:
+            traffic[parent, READ] += at_parent * final
+            traffic[child, WRITTEN] += at_child * final
+        slots = 2.0 if stages[s, DOUBLE_BUFFERED] and visits > 1.0 else 1.0
+        traffic[child, HELD] += volumes[stages[s, COL_HELD]] * width * slots
+        if stages[s, IS_SHARED]:
+            # Loads wait for a free slot and then for the memory's latency.
+            transfers += visits
+            waiting = max(waiting, np.ceil(loads * stages[s, LATENCY_PS] / slots))
     return transfers, waiting
 
 
-@njit(cache=True)
-def _busy_ps(memory: FloatArray, load: FloatArray) -> float:
-    """Of the busiest port, rounded up; exact below 2**53 ticks."""
-    read, written = load[READ] * memory[READ_TICKS], load[WRITTEN] * memory[WRITE_TICKS]
-    ticks = read + written if memory[SHARED_PORT] != 0.0 else max(read, written)
-    return float(np.ceil(ticks / memory[TICKS_PER_PS]))
-
-
-@njit(cache=True)
-def _add_stage(volumes: FloatArray, stage: IntArray, traffic: FloatArray) -> None:
-    parent, child = traffic[stage[PARENT]], traffic[stage[CHILD]]
-    at_parent, at_child = volumes[stage[COL_PARENT]], volumes[stage[COL_CHILD]]
-    final, partial = stage[FINAL_BITS], stage[PARTIAL_BITS]
-    width = final
-    if stage[IS_OUTPUT]:
-        outputs = stage[OUTPUTS]
-        if volumes[stage[COL_REVISITS]] > 1.0:
-            width = partial
-        refill = (at_parent - outputs) * partial
-        parent[READ] += refill
-        child[WRITTEN] += refill
-        parent[WRITTEN] += refill + outputs * final
-        if stage[IS_INNERMOST]:
-            child[READ] += at_child * width
+@compiled
+def _add_datapaths(
+    volumes: FloatArray, paths: IntArray, lanes: float, partial: bool, traffic: FloatArray
+) -> None:
+    """What the compute unit reads and writes; ``partial``: it writes partial sums."""
+    for d in range(paths.shape[0]):
+        moved = max(volumes[paths[d, COL_MOVED]], volumes[paths[d, COL_LIFTED]] / lanes)
+        memory, width = paths[d, MEMORY], paths[d, D_FINAL_BITS]
+        if paths[d, D_IS_OUTPUT]:
+            if partial:
+                width = paths[d, D_PARTIAL_BITS]
+            traffic[memory, READ] += (moved - paths[d, D_OUTPUTS]) * width
+            traffic[memory, WRITTEN] += moved * width
         else:
-            child[READ] += (at_child - outputs) * partial + outputs * final
-    else:
-        parent[READ] += at_parent * final
-        child[WRITTEN] += at_child * final
-    held = volumes[stage[COL_HELD]] * width
-    if stage[DOUBLE_BUFFERED] and volumes[stage[COL_VISITS]] > 1.0:
-        held *= 2.0
-    child[HELD] += held
+            traffic[memory, READ] += moved * width
 
 
-@njit(cache=True)
-def _round_trips_ps(volumes: FloatArray, stage: IntArray) -> float:
-    """Loads of a stage wait for a free slot and then for the memory's latency."""
-    visits = volumes[stage[COL_VISITS]]
-    loads = visits
-    if stage[IS_OUTPUT]:
-        loads = volumes[stage[COL_FRESH]] * (volumes[stage[COL_OWN_REVISITS]] - 1.0)
-    slots = 2.0 if stage[DOUBLE_BUFFERED] and visits > 1.0 else 1.0
-    return float(np.ceil(loads * stage[LATENCY_PS] / slots))
-
-
-@njit(cache=True)
-def _add_datapath(volumes: FloatArray, model: Model, path: IntArray, traffic: FloatArray) -> None:
-    moved = max(volumes[path[COL_MOVED]], volumes[path[COL_LIFTED]] / model.lanes)
-    memory = traffic[path[MEMORY]]
-    if path[D_IS_OUTPUT]:
-        width = path[D_FINAL_BITS]
-        if volumes[model.unit_revisits_column] > 1.0:
-            width = path[D_PARTIAL_BITS]
-        memory[READ] += (moved - path[D_OUTPUTS]) * width
-        memory[WRITTEN] += moved * width
-    else:
-        memory[READ] += moved * path[D_FINAL_BITS]
+@compiled
+def _memories(memories: FloatArray, traffic: FloatArray) -> tuple[float, float, float]:
+    """Time of the busiest port (rounded up, exact below 2**53 ticks), energy and excess."""
+    busy_ps = energy = excess = 0.0
+    for m in range(memories.shape[0]):
+        read = traffic[m, READ] * memories[m, READ_TICKS]
+        written = traffic[m, WRITTEN] * memories[m, WRITE_TICKS]
+        ticks = read + written if memories[m, SHARED_PORT] != 0.0 else max(read, written)
+        busy_ps = max(busy_ps, np.ceil(ticks / memories[m, TICKS_PER_PS]))
+        energy += traffic[m, READ] * memories[m, READ_PJ]
+        energy += traffic[m, WRITTEN] * memories[m, WRITE_PJ]
+        capacity = memories[m, CAPACITY_BITS]
+        if traffic[m, HELD] > capacity:
+            excess += (traffic[m, HELD] - capacity) / capacity
+    return busy_ps, energy, excess

@@ -19,7 +19,7 @@ import numpy as np
 from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
-from mapper.search.factors import Column, Rows
+from mapper.search.factors import Column, group_factors
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
@@ -115,8 +115,7 @@ class StageOrder:
         are missing, the factors are lower bounds.
         """
         options = {dim: (self.tilings(dim), rows) for dim, rows in picked.items()}
-        rows = Rows(self.run, group, self.contended, options)
-        return np.stack([rows.factor(c) for c in self.columns], axis=1).astype(np.float64)
+        return group_factors(self.run, group, self.columns, self.contended, options)
 
     def mapping(self, chosen: dict[str, int], made_by: str) -> Mapping:
         """The mapping with the chosen tiling (its number) of each dimension."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Tilings:
     """One row per tiling: ``spatial[row, axis]`` factors and ``tiles[row, stage]`` sizes."""
 
@@ -32,12 +32,11 @@ class Tilings:
     def __len__(self) -> int:
         return len(self.tiles)
 
-    def at(self, stage: int) -> IntArray:
-        """Tile sizes at a stage; at -1, of one step of the compute unit."""
-        if stage >= 0:
-            return self.tiles[:, stage]
-        step: IntArray = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
-        return step
+    @cached_property
+    def levels(self) -> IntArray:
+        """Tile sizes per stage and, in the last column, of one step of the compute unit."""
+        step = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
+        return np.concatenate([self.tiles, step[:, None]], axis=1)
 
 
 @dataclass(frozen=True, slots=True)

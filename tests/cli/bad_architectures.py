@@ -1,4 +1,4 @@
-"""Changes to the shipped ``edge_npu`` that make no sense, and what the message must say."""
+"""Changes to ``data/npu.yaml`` that make no sense, and what the message must say."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ BAD_ARCHITECTURES = (
         "unknown dataflow",
         ("dataflow: weight_stationary", "dataflow: rs"),
         "components.array.dataflow",
-        "weight_stationary, output_stationary, input_stationary, free",
+        "weight_stationary, output_stationary, input_stationary, row_stationary, free",
     ),
     bad(
         "unknown axis to replicate over",
@@ -171,5 +171,5 @@ BAD_ARCHITECTURES = (
         "components",
         "there is no component of kind 'sram'",
     ),
-    bad("another name than the file", ("name: edge_npu", "name: edge"), "name", "'edge_npu'"),
+    bad("another name than the file", ("name: npu", "name: mpu"), "name", "'npu'"),
 )

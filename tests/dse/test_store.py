@@ -12,7 +12,7 @@ import toy_problem
 
 from arch.errors import InputError
 from dse.config import from_plain, to_plain
-from dse.store import FILE, Store, load_study
+from dse.store import FILE, Store, load_study, recorded_trials
 from dse.trial import Trial, TrialState
 
 WORKLOADS = {"toy": "f00d"}
@@ -139,6 +139,7 @@ def test_what_is_not_a_study_is_refused(tmp_path: Path) -> None:
     with Store.create(tmp_path, toy_problem.config(), WORKLOADS) as store:
         with pytest.raises(InputError, match="without any trial"):
             load_study(tmp_path)
+        assert recorded_trials(tmp_path) == ()
         store.put(schema="99")
     with pytest.raises(InputError, match="format 99"):
         load_study(tmp_path)

@@ -88,6 +88,13 @@ def test_outer_tile_is_stored_after_the_inner_one() -> None:
     assert latency_ps(program(hold(2, inner, store=store(50))), prices) == 1 + 30 + 50
 
 
+def test_a_tile_without_a_store_is_kept_until_the_inner_ones_are_stored() -> None:
+    inner = hold(2, compute(1), store=store(30, "l1", "gbuf"), memory="l1")
+    prices = {**PRICES, "gbuf": Price(write_ps_per_bit=Fraction(1)), "l1": Price()}
+    given = program(repeat(2, hold(2, inner, slots=1)))
+    assert latency_ps(given, prices) == 2 * (1 + 30)
+
+
 def test_an_input_slot_is_free_before_the_output_is_stored() -> None:
     tile = hold(0, hold(2, compute(10), store=store(1000), slots=5), load=load(10), slots=1)
     assert latency_ps(program(tile, tile)) == 2 * (10 + 10) + 1000 + (1000 - 20)

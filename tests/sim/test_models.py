@@ -66,6 +66,13 @@ def test_roofline_knows_the_compute_bound_too(tiny: Architecture) -> None:
     assert metrics.components["array"].utilization == 1.0
 
 
+def test_of_equally_busy_components_the_compute_unit_binds(tiny: Architecture) -> None:
+    """320 bytes at 5 B/ns take the 64 ns of the array."""
+    metrics = evaluate("roofline", tiny.with_overrides({"dram.bandwidth": "5 B/cycle"}))
+    assert metrics.components["dram"].busy_ps == metrics.components["array"].busy_ps == 64_000
+    assert metrics.operators[0].bound_by == "array"
+
+
 def test_roofline_does_not_depend_on_the_mapping(tiny: Architecture) -> None:
     workload = load_workload(GEMM)
     inner = (Loop("M", 1), Loop("N", 1), Stage(2, "acc"), Loop("K", 1))
@@ -136,6 +143,22 @@ def test_equal_operators_cost_the_same_and_add_up(fidelity: str, tiny: Architect
     assert both.dynamic_energy_pj == pytest.approx(2 * one.dynamic_energy_pj)
     assert [o.name for o in both.operators] == ["gemm0", "gemm1"]
     assert both.operators[0].latency_ps == both.operators[1].latency_ps == one.latency_ps
+
+
+def test_operators_that_differ_only_in_mapping_or_data_type_are_told_apart(
+    tiny: Architecture,
+) -> None:
+    model, workload = cost_model("event"), chain(2)
+    first, second = gemm_mapping("gemm0"), gemm_mapping("gemm1")
+    stages, loops, rest = second.nest[:3], second.nest[3:5], second.nest[5:]
+    reloading = replace(second, nest=(*stages[1:], *loops, stages[0], *rest))
+    one, other = model.evaluate(workload, tiny, {"gemm0": first, "gemm1": reloading}).operators
+    extra = other.components["dram"].read_bytes - one.components["dram"].read_bytes
+    assert extra == 3 * 128  # four columns of tiles read the input anew
+    wide = [replace(t, dtype="int32") if t.name == "t2" else t for t in workload.tensors]
+    widened = replace(workload, tensors=tuple(wide))
+    one, other = model.evaluate(widened, tiny, {"gemm0": first, "gemm1": second}).operators
+    assert other.components["dram"].write_bytes == 4 * one.components["dram"].write_bytes
 
 
 def test_an_unknown_fidelity_is_bad_input() -> None:

@@ -114,9 +114,18 @@ def test_short_loops_are_simulated() -> None:
     assert (counting.issued, counting.skips) == (3, [])
 
 
-@pytest.mark.parametrize("period", [1, 2, 7, 40])
-def test_long_loops_that_settle_late_or_with_a_long_period(period: int) -> None:
-    """Two loaders of unrelated speed share a port; slots set how far they can drift apart."""
-    a = hold(0, hold(1, compute(11), load=load(6), slots=period), load=load(5), slots=2)
-    given = program(repeat(3000, a))
+@pytest.mark.parametrize("slots", [1, 2, 7, 40, 300])
+def test_a_loop_that_settles_late_is_found_then(slots: int) -> None:
+    """The loader gains 1 ps per iteration until its slots are full: after 10 * slots or so."""
+    given = program(repeat(20_000, hold(0, compute(11), load=load(10), slots=slots)))
+    latency, counting = skipping(given, PRICES)
+    assert latency == in_full(given, PRICES)
+    assert counting.issued < 2 * (13 * slots + 200)
+
+
+@pytest.mark.parametrize("speeds", [(5, 6), (7, 11), (10, 1), (3, 8)])
+def test_loaders_of_unrelated_speed_on_one_port(speeds: tuple[int, int]) -> None:
+    fast, slow = (load(bits) for bits in speeds)
+    inner = hold(1, compute(9), load=slow, slots=3)
+    given = program(repeat(3000, hold(0, repeat(5, inner), load=fast)))
     assert skipping(given, PRICES)[0] == in_full(given, PRICES)

@@ -20,9 +20,8 @@ from dse.cli.search_summary import print_summary
 from dse.config import SearchConfig
 from dse.load_config import load_search
 from dse.search import SearchRun, search
-from dse.store import FILE, load_study
+from dse.store import FILE, recorded_trials
 from dse.study import Study
-from dse.trial import Trial
 
 #: Where searches go that were not told where to go.
 RUNS = Path("runs")
@@ -58,7 +57,7 @@ def run(
         asked = replace(asked, trials=inputs.positive("--trials", trials))
     run_dir = inputs.output_folder("--out", directory(asked, out, resume=resume))
     started = time.perf_counter()
-    with Progress(asked, finished_trials(run_dir) if resume else ()) as progress:
+    with Progress(asked, recorded_trials(run_dir) if resume else ()) as progress:
         study = search(
             SearchRun(
                 config=asked,
@@ -105,11 +104,6 @@ def numbered(name: str) -> Iterator[Path]:
         number += 1
         path = RUNS / f"{name}-{number}"
     yield path
-
-
-def finished_trials(run_dir: Path) -> tuple[Trial, ...]:
-    study = load_study(run_dir)
-    return (study.start, *study.trials)
 
 
 def document(study: Study, seconds: float) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from dse.report import display
 from dse.report.convergence import LAST_SHARE, REACHED, Convergence
 from dse.report.data import Facts
-from dse.report.figures.style import BLUE, FAINT, GREEN, INK, MUTED, new_figure
-from dse.trial import Trial
+from dse.report.figures.style import BLUE, FAINT, GREEN, INK, MUTED, is_wide, log_axis, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,14 +75,11 @@ def _best(axes: Axes, facts: Facts, progress: Convergence, key: str) -> None:
     feasible = [t for t in everything if t.feasible]
     scale = display.axis_scale(key, [t.objectives[key] for t in feasible])
     best = [math.nan if b is None else b / scale.divisor for b in progress.best[key]]
-    axes.scatter(*_points(feasible, key, scale), s=7, color=FAINT, lw=0)
+    numbers = scale.apply(t.objectives[key] for t in feasible)
+    if is_wide(numbers):
+        log_axis(axes, "y", numbers)
+    axes.scatter([t.number for t in feasible], numbers, s=7, color=FAINT, lw=0)
     axes.plot(range(len(best)), best, drawstyle="steps-post", color=GREEN, lw=1.6)
     axes.set(xlabel="trial", ylabel=scale.label, xlim=(0, len(best) - 1))
     axes.set_title(f"Best {display.noun(key)} so far")
     _mark_last(axes, progress)
-
-
-def _points(
-    trials: list[Trial], key: str, scale: display.AxisScale
-) -> tuple[list[int], list[float]]:
-    return [t.number for t in trials], scale.apply(t.objectives[key] for t in trials)

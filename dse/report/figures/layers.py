@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_LAYERS = 30
+MOST_LAYERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def draw(facts: Facts) -> Figure | None:
     """``None`` where there is no other design, or nothing was simulated."""
     if not facts.pairs or facts.chosen is facts.study.start:
         return None
-    rows = _rows(facts.pairs)
+    rows = layer_rows(facts.pairs)
     figure = new_figure(1.1 + 0.29 * len(rows))
     axes = figure.subplots()
     _bars(axes, facts, rows)
@@ -47,11 +47,11 @@ def draw(facts: Facts) -> Figure | None:
     return figure
 
 
-def _rows(pairs: Sequence[LayerPair]) -> list[_Row]:
+def layer_rows(pairs: Sequence[LayerPair]) -> list[_Row]:
     """The longest layers in execution order, then the sum of the rest."""
     ranked = sorted(pairs, key=lambda p: -max(p.start.latency_ps, p.chosen.latency_ps))
-    shown = ranked[:MOST_LAYERS]
-    rest = ranked[MOST_LAYERS:]
+    most = MOST_LAYERS if len(ranked) > MOST_LAYERS + 1 else len(ranked)
+    shown, rest = ranked[:most], ranked[most:]
     rows = [_row(p) for p in pairs if any(p is s for s in shown)]
     if rest:
         rows.append(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dse.pareto import non_dominated
 from dse.report import display
 from dse.report.data import Facts
-from dse.report.designs import Design
+from dse.report.designs import Design, anchor
 from dse.report.figures.labels import PointLabel, place_labels
 from dse.report.figures.style import (
     BLUE,
@@ -28,12 +28,16 @@ from dse.trial import Trial, TrialState
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
 MOST_PANELS = 6
 
 #: A limit beyond this multiple of the largest feasible value is not drawn.
 NEAR_LIMIT = 1.5
+
+#: From so many trials on, points that are not on the front are drawn smaller.
+MANY = 400
 COLOUR_MAP = "viridis"
 
 
@@ -52,7 +56,7 @@ def draw(facts: Facts) -> Figure | None:
     for axes, projection in zip(cells, projections, strict=False):
         named = [d for d in facts.compared if d.trial in shown]
         labels = [PointLabel(*projection.points([d.trial])[0], _name(d)) for d in named]
-        place_labels(axes, labels, projection.points(shown))
+        place_labels(axes, labels, projection.points([*facts.front, *(d.trial for d in named)]))
     return figure
 
 
@@ -104,8 +108,9 @@ def _panel(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence[Tr
     _set_axes(axes, facts, projection, shown)
     front = {t.number for t in facts.front}
     beaten = [t for t in facts.study.feasible if t.number not in front]
-    axes.scatter(*projection.xy(_infeasible(facts)), **INFEASIBLE_STYLE)
-    axes.scatter(*projection.xy(beaten), **BEATEN_STYLE)
+    size = 13 if len(facts.study.trials) < MANY else 5
+    axes.scatter(*projection.xy(_infeasible(facts)), s=size, **INFEASIBLE_STYLE)
+    axes.scatter(*projection.xy(beaten), s=size, **BEATEN_STYLE)
     _draw_front(axes, facts, projection)
     axes.scatter(*projection.xy([t for t in shown if t is facts.study.start]), **START_STYLE)
     _draw_limits(axes, facts, projection)
@@ -139,28 +144,25 @@ def _set_axes(axes: Axes, facts: Facts, projection: _Projection, shown: Sequence
 
 
 def _draw_front(axes: Axes, facts: Facts, projection: _Projection) -> None:
+    """The front, each point a link to its row in the page's table."""
     if not facts.front:
         return
-    x, y = projection.xy(facts.front)
     edge = projection.points(non_dominated(facts.front, projection.keys))
     axes.plot(*zip(*sorted(edge), strict=True), drawstyle="steps-post", color=BLUE, lw=0.9)
+    axes.scatter(*projection.xy([d.trial for d in facts.designs]), **RING_STYLE)
     third = next((k for k in facts.keys if k not in projection.keys), None)
-    marks = FRONT_STYLE if third else {**FRONT_STYLE, "color": BLUE}
+    points = axes.scatter(*projection.xy(facts.front), **FRONT_STYLE)
+    points.set_urls([f"#{anchor(t)}" for t in facts.front])
     if third is None:
-        axes.scatter(x, y, **marks)
+        points.set_facecolor(BLUE)
     else:
-        _coloured_front(axes, facts, (x, y), third)
-    rings = [d.trial for d in facts.designs]
-    axes.scatter(*projection.xy(rings), **RING_STYLE)
+        _colour_by(axes, points, [t.objectives[third] for t in facts.front], third)
 
 
-def _coloured_front(
-    axes: Axes, facts: Facts, xy: tuple[list[float], list[float]], third: str
-) -> None:
-    numbers = [t.objectives[third] for t in facts.front]
-    scale = display.axis_scale(third, numbers)
+def _colour_by(axes: Axes, points: PathCollection, numbers: Sequence[float], key: str) -> None:
+    scale = display.axis_scale(key, numbers)
     shades = scale.apply(numbers)
-    points = axes.scatter(*xy, c=shades, cmap=COLOUR_MAP, norm=colour_scale(shades), **FRONT_STYLE)
+    points.set(array=shades, cmap=COLOUR_MAP, norm=colour_scale(shades))
     colour_bar(points, axes, scale.label, shades)
 
 
@@ -214,5 +216,5 @@ RING_STYLE: dict[str, Any] = {
     "zorder": 5,
 }
 START_STYLE: dict[str, Any] = {"marker": "D", "s": 40, "color": INK, "zorder": 5}
-BEATEN_STYLE: dict[str, Any] = {"s": 13, "color": FAINT, "lw": 0}
-INFEASIBLE_STYLE: dict[str, Any] = {"marker": "x", "s": 14, "lw": 0.8, "color": FAINT}
+BEATEN_STYLE: dict[str, Any] = {"color": FAINT, "lw": 0}
+INFEASIBLE_STYLE: dict[str, Any] = {"marker": "x", "lw": 0.8, "color": FAINT}

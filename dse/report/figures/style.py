@@ -100,7 +100,7 @@ def _inline(name: str, svg: str) -> str:
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r'(<image [^>]*?)\bid="[^"]*"', r"\1", element)
     element = re.sub(r'\bid="', f'id="{name}-', element)
-    element = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", element)
+    element = re.sub(r'(href="|url\()#(?!design-)', rf"\g<1>#{name}-", element)
     return re.sub(r'\s(width|height)="[\d.]+pt"', "", element, count=2)
 
 

@@ -38,6 +38,9 @@ CLOSE_UP_COMPUTES = 10
 #: A layer is named above the strips if it takes at least this share of the run.
 NAMED_SHARE = 0.025
 
+#: The width of a letter of such a name, as a share of the width of the strips.
+LETTER_SHARE = 0.008
+
 #: What a process does with which operand, by the words of its name.
 ROLE_COLOURS = (
     ("compute", GREEN),
@@ -54,7 +57,7 @@ def draw(facts: Facts) -> Figure | None:
     operators = [s for s in slices if s.group == "operators"]
     if not operators:
         return None
-    ports = _busy_ports([s for s in slices if s.group == "ports"], operators)
+    ports = busy_ports([s for s in slices if s.group == "ports"], operators)
     longest = max(operators, key=lambda s: s.duration_ps)
     close = _close_up([s for s in slices if s.group == "processes"], longest)
     tracks = sorted({s.track for s in close}, key=_track_order)
@@ -65,7 +68,7 @@ def draw(facts: Facts) -> Figure | None:
     return figure
 
 
-def _busy_ports(
+def busy_ports(
     slices: Sequence[Slice], operators: Sequence[Slice]
 ) -> dict[str, NDArray[np.float64]]:
     """The busy share of each port in each of ``BINS`` equal stretches of the run."""
@@ -126,7 +129,7 @@ def _boundaries(axes: Axes, operators: Sequence[Slice], divisor: float) -> None:
     for operator in operators:
         axes.axvline(operator.start_ps / divisor, color=FAINT, lw=0.6)
         middle = operator.start_ps + operator.duration_ps / 2
-        width = 0.0062 * len(operator.name) * whole
+        width = LETTER_SHARE * (len(operator.name) + 1) * whole
         if operator.duration_ps >= NAMED_SHARE * whole and middle - width / 2 >= free_from:
             axes.annotate(
                 operator.name,
@@ -151,8 +154,8 @@ def _close_up(slices: Sequence[Slice], longest: Slice) -> list[Slice]:
 
 
 def _track_order(track: str) -> tuple[int, str]:
-    verbs = ("load", "compute", "store")
-    return verbs.index(track.split(" ")[0]), track
+    verbs = {"load": 0, "compute": 1, "store": 2}
+    return verbs.get(track.split(" ")[0], len(verbs)), track
 
 
 def _gantt(axes: Axes, close: Sequence[Slice], tracks: Sequence[str], longest: Slice) -> None:

@@ -17,6 +17,8 @@ from dse.report.confidence import Verdict
 from dse.report.convergence import convergence
 from dse.report.data import gather
 from dse.report.designs import baseline, compromise, recommended
+from dse.report.figures.layers import MOST_LAYERS, layer_rows
+from dse.report.figures.timeline import busy_ports
 from dse.report.importance import importance
 from dse.report.layers import component_sum, layers, pairs, time_by_bound, utilization
 from dse.report.limits import infeasible_reasons, margins, memory_margins
@@ -197,6 +199,8 @@ def test_values_have_typeset_units(key: str, number: float, text: str) -> None:
         (1.0, 2.5, "2.50× slower"),
         (1.0, 1.004, "equal"),
         (1.0, 1.006, "1.01× slower"),
+        (1.0, 0.994, "1.01× faster"),
+        (0.0, 0.0, "equal"),
         (30.0, 1.0, "30.0× faster"),
         (300.0, 1.0, "300× faster"),
     ],
@@ -225,3 +229,23 @@ def test_axis_unit_fits_the_largest_value() -> None:
     scale = display.axis_scale("latency_ps", [5e6, 2e9])
     assert scale.label == "Latency (ms)"
     assert scale.apply([2e9]) == [2.0]
+
+
+def test_layer_rows_beyond_the_longest_are_summed_not_dropped(searched: Study) -> None:
+    facts = gather(searched, evidence(searched))
+    many = [dataclasses.replace(p) for p in facts.pairs * 3]
+    rows = layer_rows(many)
+    assert len(rows) == MOST_LAYERS + 1
+    assert rows[-1].name == f"{len(many) - MOST_LAYERS} other layers"
+    assert sum(r.start_ps for r in rows) == sum(p.start.latency_ps for p in many)
+    assert sum(r.chosen_ps for r in rows) == sum(p.chosen.latency_ps for p in many)
+
+
+def test_busy_shares_conserve_busy_time(searched: Study) -> None:
+    slices = evidence(searched).timeline
+    operators = [s for s in slices if s.group == "operators"]
+    ports = [s for s in slices if s.group == "ports"]
+    end = operators[-1].start_ps + operators[-1].duration_ps
+    for port, share in busy_ports(ports, operators).items():
+        busy = sum(s.busy_ps for s in ports if s.track == port)
+        assert share.sum() * end / len(share) == pytest.approx(busy)
