@@ -36,13 +36,14 @@ class Axis:
     def dims(self) -> tuple[str, ...]:
         return tuple(dim for dim, _ in self.terms)
 
-    def reach(self, ranges: Mapping[str, Range]) -> Range:
-        """Lowest and highest position (inclusive) over ranges of the loops."""
+    def contains(self, ranges: Mapping[str, Range]) -> bool:
+        """Whether no point of the ranges lies in the padding."""
         low = high = self.offset
         for dim, coefficient in self.terms:
-            ends = [coefficient * index for index in (ranges[dim][0], ranges[dim][1] - 1)]
+            start, stop = ranges[dim]
+            ends = coefficient * start, coefficient * (stop - 1)
             low, high = low + min(ends), high + max(ends)
-        return low, high
+        return low >= 0 and high < self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +207,7 @@ def _is_injective(terms: tuple[tuple[str, int], ...], extents: Mapping[str, int]
 
 
 def _is_inside(axis: Axis, extents: Mapping[str, int]) -> bool:
-    low, high = axis.reach({dim: (0, extents[dim]) for dim in axis.dims})
-    return low >= 0 and high < axis.size
+    return axis.contains({dim: (0, extents[dim]) for dim in axis.dims})
 
 
 def _groups(dims: tuple[str, ...], coupled: list[set[str]]) -> tuple[tuple[str, ...], ...]:

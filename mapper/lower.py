@@ -12,7 +12,7 @@ from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 
 from arch.spec import Architecture, Memory
-from mapper.footprint import Range
+from mapper.footprint import Axis, Range
 from mapper.hierarchy import Execution, execution
 from mapper.legality import StagedTile, check_capacity, parallel_over, staged_tiles
 from mapper.mapping import Loop, Mapping
@@ -39,8 +39,14 @@ def lower_execution(run: Execution, mapping: Mapping) -> Program:
     """As ``lower``, for an operator already placed on its compute unit."""
     staged = staged_tiles(run, mapping)
     peak = check_capacity(staged)
-    lowering = _Lowering(run, mapping, {tile.depth: tile for tile in staged})
     everything = {dim: (0, extent) for dim, extent in run.operator.extents.items()}
+    lowering = _Lowering(
+        run,
+        mapping,
+        staged={tile.depth: tile for tile in staged},
+        reduced=run.operator.reduction_dims(),
+        padded={dim: _padded_axes(run, dim, everything) for dim in everything},
+    )
     return Program(operator=run.operator.name, body=lowering.body(0, everything), peak_bits=peak)
 
 
@@ -49,6 +55,8 @@ class _Lowering:
     run: Execution
     mapping: Mapping
     staged: dict[int, StagedTile]
+    reduced: frozenset[str]
+    padded: dict[str, tuple[Axis, ...]]
     built: dict[tuple[object, ...], tuple[Node, ...]] = field(default_factory=dict)
 
     @property
@@ -61,9 +69,7 @@ class _Lowering:
     def datapath_bits(self) -> int:
         """Width of what the compute unit writes: partial sums, unless each is final at once."""
         extents = self.run.operator.extents
-        reduced_in_one_step = all(
-            self.mapping.unit(dim) >= extents[dim] for dim in self.run.operator.reduction_dims()
-        )
+        reduced_in_one_step = all(self.mapping.unit(dim) >= extents[dim] for dim in self.reduced)
         return self.run.bits[self.run.output] if reduced_in_one_step else self.run.partial_bits
 
     def body(self, depth: int, ranges: Ranges) -> tuple[Node, ...]:
@@ -105,7 +111,7 @@ class _Lowering:
         """Equal for two ranges of ``dim`` exactly if all work below them is equal."""
         start, stop = span
         edge = self._touches_padding(dim, span)
-        reduction = dim in self.run.operator.reduction_dims()
+        reduction = dim in self.reduced
         whole = self.run.operator.extents[dim]
         return (
             stop - start,
@@ -115,21 +121,17 @@ class _Lowering:
         )
 
     def _touches_padding(self, dim: str, span: Range) -> bool:
-        extents = self.run.operator.extents
-        ranges = {d: (0, extent) for d, extent in extents.items()} | {dim: span}
-        for operand in self.run.counts.operands:
-            for axis in operand.coupled_axes((dim,)):
-                low, high = axis.reach(ranges)
-                if low < 0 or high >= axis.size:
-                    return True
-        return False
+        if not self.padded[dim]:
+            return False
+        ranges = {d: (0, extent) for d, extent in self.run.operator.extents.items()} | {dim: span}
+        return any(not axis.contains(ranges) for axis in self.padded[dim])
 
     def _is_first(self, ranges: Ranges) -> bool:
-        return all(ranges[dim][0] == 0 for dim in self.run.operator.reduction_dims())
+        return all(ranges[dim][0] == 0 for dim in self.reduced)
 
     def _is_last(self, ranges: Ranges) -> bool:
         extents = self.run.operator.extents
-        return all(ranges[dim][1] == extents[dim] for dim in self.run.operator.reduction_dims())
+        return all(ranges[dim][1] == extents[dim] for dim in self.reduced)
 
     def _hold(self, tile: StagedTile, ranges: Ranges, body: tuple[Node, ...]) -> Hold:
         name = f"{self.run.operator.accesses[tile.operand].tensor}@{tile.memory.name}"
@@ -241,6 +243,16 @@ class _Lowering:
             steps *= -(-(stop - start) // self.mapping.unit(dim))
             points *= stop - start
         return Work(steps=steps, operations=points * self.run.operator.ops_per_point)
+
+
+def _padded_axes(run: Execution, dim: str, everything: Ranges) -> tuple[Axis, ...]:
+    """Axes of any operand that ``dim`` runs along and that reach into padding somewhere."""
+    return tuple(
+        axis
+        for operand in run.counts.operands
+        for axis in operand.coupled_axes((dim,))
+        if not axis.contains(everything)
+    )
 
 
 def _add(works: dict[str, Work], more: Works) -> None:

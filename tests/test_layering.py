@@ -39,8 +39,8 @@ MAY_IMPORT = {
 ONLY_IN_DSE = {"optuna", "skopt", "matplotlib", "jinja2", "rich", "typer"}
 #: Loading any of these costs more than the half second that ``dse --help`` may take.
 HEAVY = {"torch", "scipy", "optuna", "skopt", "matplotlib", "numba", "jinja2", "networkx"}
-#: Where results leave the program or clocks are read.
-MAY_WRITE = ("dse", "sim.trace", "kernels_ref.measure")
+#: Where results leave the program, clocks are read, or compiled code is kept.
+MAY_WRITE = ("dse", "sim.trace", "kernels_ref.measure", "mapper.compiled")
 CHECK = ["check", "configs/arch/edge_npu.yaml", "configs/search/resnet18_edge.yaml"]
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 50

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from dse.cli.console import table
 from dse.quantities import Quantity
-from dse.report.designs import START, Design, recommended
+from dse.report.designs import START, Design, label, nearest_misses, recommended
 from dse.report.settings import all_paths, setting
 from dse.study import Study
 from dse.trial import Trial
@@ -24,7 +24,9 @@ def print_summary(console: Console, study: Study, seconds: float) -> None:
     )
     designs = recommended(study.feasible, study.objective_keys)
     if not designs:
-        console.print("No design meets every constraint; the report says which came closest.")
+        console.print("No design meets every constraint.")
+        for nearest in nearest_misses(study, 1):
+            console.print(f"The closest is {label(nearest)}: {nearest.reason}")
         return
     if all(design.trial is not study.start for design in designs):
         designs = (Design(trial=study.start, roles=()), *designs)

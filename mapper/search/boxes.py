@@ -123,6 +123,18 @@ def _partition(rows: FloatArray, some: IntArray, column: int, threshold: float) 
     return front
 
 
+def join_trees(trees: list[Tree]) -> tuple[Tree, IntArray]:
+    """All trees as one (children renumbered) and the node number of each root."""
+    root = np.cumsum([0, *(len(tree.row) for tree in trees[:-1])], dtype=np.int64)
+    return Tree(
+        smallest=np.concatenate([tree.smallest for tree in trees]),
+        spread=np.concatenate([tree.spread for tree in trees]),
+        left=np.concatenate([tree.left + at for tree, at in zip(trees, root, strict=True)]),
+        right=np.concatenate([tree.right + at for tree, at in zip(trees, root, strict=True)]),
+        row=np.concatenate([tree.row for tree in trees]),
+    ), root
+
+
 class _Task(NamedTuple):
     """What stays the same during a search, and scratch space."""
 

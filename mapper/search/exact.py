@@ -13,7 +13,7 @@ from mapper.hierarchy import Execution, execution
 from mapper.legality import peak_bits, staged_tiles
 from mapper.mapping import Mapping
 from mapper.search import pricing
-from mapper.search.boxes import Tree, grow_tree, search
+from mapper.search.boxes import grow_tree, join_trees, search
 from mapper.search.coefficients import Coefficients
 from mapper.search.descent import descend, promising
 from mapper.search.pricing import FloatArray
@@ -171,7 +171,7 @@ class _Problem:
         if not all(map(len, rows)):
             return calls + more, None
         weights = np.array([_SPLIT_FIRST.get(c.kind, 1.0) for c in self.order.columns])
-        forest, root = _forest([grow_tree(table, weights) for table in rows])
+        forest, root = join_trees([grow_tree(table, weights) for table in rows])
         chosen = np.full(len(rows), -1, dtype=np.int64)
         calls += more + search(forest, root, self.model, best, chosen)
         return calls, _chosen(chosen, picked) if chosen[0] >= 0 else None
@@ -237,18 +237,6 @@ def _chosen(rows: IntArray, picked: list[Picked]) -> dict[str, int]:
         for row, one in zip(rows, picked, strict=True)
         for dim, options in one.items()
     }
-
-
-def _forest(trees: list[Tree]) -> tuple[Tree, IntArray]:
-    """All trees as one (children renumbered) and the node number of each root."""
-    root = np.cumsum([0, *(len(tree.row) for tree in trees[:-1])], dtype=np.int64)
-    return Tree(
-        smallest=np.concatenate([tree.smallest for tree in trees]),
-        spread=np.concatenate([tree.spread for tree in trees]),
-        left=np.concatenate([tree.left + at for tree, at in zip(trees, root, strict=True)]),
-        right=np.concatenate([tree.right + at for tree, at in zip(trees, root, strict=True)]),
-        row=np.concatenate([tree.row for tree in trees]),
-    ), root
 
 
 def _does_not_fit(run: Execution, problems: list[_Problem]) -> InfeasibleError:

@@ -1,4 +1,4 @@
-"""Changes to the shipped ``edge_npu`` that make no sense, and what the message must say."""
+"""Changes to ``data/npu.yaml`` that make no sense, and what the message must say."""
 
 from __future__ import annotations
 
@@ -171,5 +171,5 @@ BAD_ARCHITECTURES = (
         "components",
         "there is no component of kind 'sram'",
     ),
-    bad("another name than the file", ("name: edge_npu", "name: edge"), "name", "'edge_npu'"),
+    bad("another name than the file", ("name: npu", "name: mpu"), "name", "'npu'"),
 )
