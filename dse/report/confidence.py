@@ -111,7 +111,11 @@ def _convergence(case: Case) -> Finding | None:
         f"{reached} at trial {c.reached_at} of {total}; the last "
         f"{display.plural(last, 'trial')} improved it by {display.percent(c.last_gain)}."
     )
-    return Finding(topic="Convergence", verdict=_graded(c.last_gain, LAST_GAIN), text=text)
+    verdict = _graded(c.last_gain, LAST_GAIN)
+    if verdict is Verdict.WEAK:
+        more = f"dse search with --resume --trials {2 * total}"
+        text += f" More trials are likely to find better designs ({more})."
+    return Finding(topic="Convergence", verdict=verdict, text=text)
 
 
 def _stability(case: Case) -> Finding | None:

@@ -173,8 +173,12 @@ def short(number: float) -> str:
 
 
 def count(number: int) -> str:
-    """Exact up to a million, then in millions."""
-    return f"{number:,}" if number < 10**6 else f"{number / 1e6:,.4g} million"
+    """Exact up to a million, then to four digits."""
+    if number < 10**6:
+        return f"{number:,}"
+    if number < 10**9:
+        return f"{number / 1e6:.4g} million"
+    return f"{number / 1e9:,.4g} billion" if number < 10**13 else f"{number / 1e12:,.0f} trillion"
 
 
 def sentence(text: str) -> str:

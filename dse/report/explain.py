@@ -92,13 +92,19 @@ def _savings(c: Comparison) -> str:
     total_gain = sum(p.saved_ps for p in gains)
     if not c.pairs or saved <= NOTABLE * sum(p.start.latency_ps for p in c.pairs):
         return ""
+    lead = f"{display.value('latency_ps', saved)} saved in all; {_largest(gains, total_gain)}."
+    return f"{lead}{_losses(c)}"
+
+
+def _largest(gains: Sequence[LayerPair], total_gain: float) -> str:
+    """Which layers the saving comes from, or that no few do."""
     named = [p for p in gains[:NAMED_LAYERS] if p.saved_ps >= WORTH_NAMING * total_gain]
+    if not named:
+        return f"it is spread over {display.plural(len(gains), 'layer')}"
     names = display.listed(f"{p.name} (−{display.value('latency_ps', p.saved_ps)})" for p in named)
     share = sum(p.saved_ps for p in named) / total_gain
-    return (
-        f"{display.value('latency_ps', saved)} saved in all; {names} "
-        f"make up {display.percent(share)} of the savings.{_losses(c)}"
-    )
+    verb = "makes up" if len(named) == 1 else "make up"
+    return f"{names} {verb} {display.percent(share)} of the savings"
 
 
 def _losses(c: Comparison) -> str:

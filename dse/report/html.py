@@ -110,7 +110,9 @@ def _workload_names(config: SearchConfig) -> str:
 def _subtitle(facts: Facts) -> str:
     config = facts.study.config
     done = display.plural(len(facts.study.trials), "trial")
-    about = f"{display.sentence(config.description)} " if config.description else ""
+    about = (
+        f"{display.sentence(display.typeset(config.description))} " if config.description else ""
+    )
     return f"{about}The search {config.name} ran {done} and {ENDINGS[facts.study.stopped]}."
 
 

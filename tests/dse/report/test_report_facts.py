@@ -17,6 +17,7 @@ from dse.report.confidence import Verdict
 from dse.report.convergence import convergence
 from dse.report.data import gather
 from dse.report.designs import baseline, compromise, recommended
+from dse.report.explain import Comparison, why
 from dse.report.figures.layers import MOST_LAYERS, layer_rows
 from dse.report.figures.timeline import busy_ports
 from dse.report.importance import importance
@@ -167,6 +168,30 @@ def test_reasons_for_the_choice_name_the_bottleneck(searched: Study) -> None:
     assert "saved in all" in text["Time"]
 
 
+def test_savings_of_many_small_layers_are_not_named(searched: Study) -> None:
+    (document,) = searched.start.metrics.values()
+    one = document["operators"][1]
+    facts = gather(searched, evidence(searched))
+
+    def of_many(original, latency_ps):
+        operators = [{**one, "name": f"l{i}", "latency_ps": latency_ps} for i in range(100)]
+        return dataclasses.replace(
+            original, metrics={WORKLOAD: {**original.metrics[WORKLOAD], "operators": operators}}
+        )
+
+    start, chosen = of_many(searched.start, 200), of_many(facts.chosen, 100)
+    comparison = Comparison(
+        study=dataclasses.replace(searched, start=start),
+        chosen=chosen,
+        pairs=pairs(searched.config, start, chosen),
+        before=facts.base,
+        after=facts.base,
+    )
+    assert dict(why(comparison))["Time"] == (
+        "10 ns saved in all; it is spread over 100 layers. No layer became slower."
+    )
+
+
 def test_front_is_the_studys(searched: Study) -> None:
     facts = gather(searched, evidence(searched))
     expected = non_dominated(searched.feasible, searched.objective_keys)
@@ -223,6 +248,20 @@ def test_changes_are_ratios(start: float, new: float, text: str) -> None:
 )
 def test_percentages_never_round_a_part_to_nothing_or_all(share: float, text: str) -> None:
     assert display.percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (4096, "4,096"),
+        (999_999, "999,999"),
+        (1_814_073_344, "1.814 billion"),
+        (11_689_512, "11.69 million"),
+        (16_110_000_000, "16.11 billion"),
+    ],
+)
+def test_counts_are_written_without_exponents(number: int, text: str) -> None:
+    assert display.count(number) == text
 
 
 def test_axis_unit_fits_the_largest_value() -> None:
