@@ -40,6 +40,7 @@ PADDED = (
     operators.convolved(3, 3, (8,), window(3, stride=2, padding=1, dilation=2), groups=3),
     operators.convolved(1, 2, (3, 4), window(3, padding=1, axes=2)),
     operators.pooled(3, 8, window(3, stride=2, padding=1)),
+    operators.pooled_twice(2, 3),
     operators.added(7, 5),
 )
 

@@ -37,6 +37,7 @@ WORKLOADS = (
     operators.convolved(4, 6, (11,), window(3, stride=2, padding=1, dilation=2), groups=2),
     operators.convolved(3, 3, (13,), window(2, stride=4, padding=1), groups=3),
     operators.pooled(5, 11, window(3, 2, padding=1)),
+    operators.pooled_twice(2, 6),
     operators.added(10, 7),
 )
 
@@ -91,7 +92,7 @@ def priced(draw: Draw) -> FloatArray:
 @pytest.mark.parametrize("name", architectures())
 def test_every_mapping_costs_what_the_scalar_model_says(name: str) -> None:
     """Latency to the picosecond, energy but for its rounding to 40 bits."""
-    plenty = dict.fromkeys(("buffer", "weights", "acc", "wreg", "ifmap", "filter", "psum"), 1 << 20)
+    plenty = dict.fromkeys((m.name for m in architectures()[name].memories), 1 << 20)
     device = resized(architectures()[name], plenty)
     compared = 0
     for workload in WORKLOADS:
@@ -132,3 +133,21 @@ def test_factors_of_one_dimension_bound_those_of_its_group(name: str) -> None:
             for group in draw.order.run.counts.groups:
                 alone = np.prod([draw.factors((dim,)) for dim in group], axis=0)
                 assert (alone <= draw.factors(group)).all(), (group, draw.chosen)
+
+
+@pytest.mark.parametrize("name", architectures())
+def test_a_rows_factors_do_not_depend_on_the_other_rows(name: str) -> None:
+    """Counts on shared axes are remembered from row to row."""
+    for workload in WORKLOADS:
+        several = list(draws(workload, architectures()[name]))
+        order = several[0].order
+        for group in order.run.counts.groups:
+            options = {dim: len(order.tilings(dim)) for dim in group}
+            picked = {
+                dim: np.array([draw.chosen[dim] % count for draw in several])
+                for dim, count in options.items()
+            }
+            table = order.factors(group, picked)
+            for row in range(DRAWS):
+                alone = order.factors(group, {dim: at[row : row + 1] for dim, at in picked.items()})
+                assert (table[row] == alone[0]).all()
