@@ -40,6 +40,11 @@ _DIRECTORY = _usable(_cache_directory())
 _SETTINGS: Any = numba.config
 
 
+def is_cold() -> bool:
+    """Will the next search have to compile first, because no earlier run kept the result?"""
+    return _DIRECTORY is None or not any(_DIRECTORY.rglob("*.nbc"))
+
+
 def compiled(function: Function) -> Function:
     """Compile on first use; later runs load the result, where the home directory is writable."""
     before = _SETTINGS.CACHE_DIR

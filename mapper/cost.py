@@ -24,7 +24,8 @@ class InfeasibleError(Exception):
     """
 
     def __init__(self, *, limit: str, needed: float, allowed: float, detail: str) -> None:
-        super().__init__(f"{limit}: needs {needed:,.6g}, allowed {allowed:,.6g} ({detail})")
+        amounts = f"needs {needed:,.6g}, allowed {allowed:,.6g} ({detail})"
+        super().__init__(f"{limit}: {amounts if allowed > 0 else detail}")
         self.limit = limit
         self.needed = needed
         self.allowed = allowed

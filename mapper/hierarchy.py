@@ -87,7 +87,7 @@ def _unit(
             return compute, intrinsic
     offered = sorted({dtype for _, intrinsic in able for dtype in intrinsic.dtypes})
     raise InfeasibleError(
-        limit=f"data type of {operator.name}",
+        limit=f"data type of {operator.name!r}",
         needed=1,
         allowed=0,
         detail=f"it computes in {', '.join(sorted(dtypes))}; {architecture.name} offers "

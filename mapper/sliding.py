@@ -85,19 +85,26 @@ def tiles_moved(
     With ``parallel`` all ones, overlapping needs within a tile count once and padding is not
     moved. Otherwise each active instance receives its own contiguous share of the tile.
     """
-    shared = True
     for instances in parallel:
-        shared = shared and instances == 1
-    at, ends, sizes = starts.copy(), starts.copy(), starts.copy()
+        if instances != 1:
+            return _moved_in_shares(axis, starts, stops, tile, parallel)
+    at, ends = starts.copy(), starts.copy()
+    clear = np.full(1 << len(at), -1, dtype=np.int64)
     total = 0
     while True:
+        low, high, ragged = axis[0], axis[0], 0
         for i in range(len(at)):
             ends[i] = min(at[i] + tile[i], stops[i])
-            sizes[i] = ends[i] - at[i]
-        if shared:
+            low += min(axis[2 + i] * at[i], axis[2 + i] * (ends[i] - 1))
+            high += max(axis[2 + i] * at[i], axis[2 + i] * (ends[i] - 1))
+            ragged |= int(ends[i] - at[i] < tile[i]) << i
+        if low < 0 or high >= axis[1]:
             total += distinct_positions(axis, at, ends)
         else:
-            total += _shares(axis, sizes, parallel)
+            # Clear of the padding, boxes of the same shape are all alike.
+            if clear[ragged] < 0:
+                clear[ragged] = distinct_positions(axis, at, ends)
+            total += clear[ragged]
         dim = len(at) - 1
         at[dim] += tile[dim]
         while at[dim] >= stops[dim]:
@@ -106,6 +113,25 @@ def tiles_moved(
             if dim < 0:
                 return total
             at[dim] += tile[dim]
+
+
+@compiled
+def _moved_in_shares(
+    axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
+) -> int:
+    """Tiles differ only in whether they are the ragged last one of each loop."""
+    sizes = np.empty(len(tile), dtype=np.int64)
+    total = 0
+    for ragged in range(1 << len(tile)):
+        visits = 1
+        for i in range(len(tile)):
+            full, rest = divmod(stops[i] - starts[i], tile[i])
+            is_last = (ragged >> i) & 1
+            sizes[i] = rest if is_last else tile[i]
+            visits *= min(rest, 1) if is_last else full
+        if visits > 0:
+            total += visits * _shares(axis, sizes, parallel)
+    return total
 
 
 @compiled

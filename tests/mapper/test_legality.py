@@ -205,7 +205,7 @@ def test_an_operation_or_data_type_that_no_unit_has_is_infeasible() -> None:
     wide = replace(
         workload, tensors=tuple(replace(tensor, dtype="fp32") for tensor in workload.tensors)
     )
-    with pytest.raises(InfeasibleError, match=r"data type of max: .* fp32; free offers int8"):
+    with pytest.raises(InfeasibleError, match=r"data type of 'max': .* fp32; free offers int8"):
         execution(wide, operator, device)
 
 

@@ -13,6 +13,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import format_energy_pj, format_time_ps
 from dse.cli import arguments, inputs
+from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
 from dse.document import metrics_document
@@ -37,6 +38,7 @@ class Found:
     searched: dict[str, SearchResult]
     seconds: dict[str, float]
     metrics: Metrics
+    objective: str
 
 
 def run(
@@ -85,6 +87,7 @@ def find(workload: Workload, architecture: Architecture, objective: str) -> Foun
     """Search and price. An operator equal to an earlier one takes its result, in no time."""
     searched: dict[str, SearchResult] = {}
     seconds: dict[str, float] = {}
+    say_if_compiling()
     started = time.perf_counter()
     for name, result in map_each(workload, architecture, price, objective):
         searched[name], seconds[name] = result, time.perf_counter() - started
@@ -97,6 +100,7 @@ def find(workload: Workload, architecture: Architecture, objective: str) -> Foun
         searched=searched,
         seconds=seconds,
         metrics=metrics,
+        objective=objective,
     )
 
 
@@ -111,6 +115,7 @@ def document(found: Found) -> dict[str, Any]:
             "mapping": nest_document(run, result.mapping),
             "calls": result.calls,
             "optimal": result.optimal,
+            "objective": found.objective,
             "lower_bound": result.lower_bound,
             "gap": result.gap,
             "seconds": found.seconds[entry["name"]],

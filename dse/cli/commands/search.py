@@ -112,7 +112,10 @@ def document(study: Study, seconds: float) -> dict[str, Any]:
     return {
         "trials": len(study.trials),
         "feasible": sum(trial.feasible for trial in study.trials),
-        "pareto": [{"overrides": dict(t.overrides), **t.objectives} for t in study.pareto()],
+        "pareto": [
+            {"trial": t.number, "overrides": dict(t.overrides), **t.objectives}
+            for t in study.pareto()
+        ],
         "best": {name: dict(trial.overrides) for name, trial in best.items() if trial},
         "cost_model_calls": study.cost_model_calls,
         "seconds": seconds,

@@ -9,6 +9,7 @@ import typer
 
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
+from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.document import metrics_document
 from mapper.search.exact import OBJECTIVES
@@ -42,6 +43,7 @@ def run(
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
+    say_if_compiling()
     found = map_workload(network, architecture, price, objective)
     mappings = {name: result.mapping for name, result in found.items()}
     metrics = cost_model(fidelity).evaluate(network, architecture, mappings)
