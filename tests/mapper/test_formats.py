@@ -38,7 +38,7 @@ FORMATS = {
 
 
 #: Mappings of a case that is enumerated.
-MOST_MAPPINGS = 500
+MOST_MAPPINGS = 600
 
 
 def stored(workload: Workload, input_in: str, weight_in: str, zeros: str | None) -> Workload:
@@ -76,11 +76,11 @@ def cases() -> Iterator[tuple[Workload, Architecture]]:
     for name, device in architectures().items():
         for formats in FORMATS.values():
             if name in ("output_stationary", "weights_bypass", "nested_registers"):
-                yield stored(operators.product(3, 2, 3), *formats), device
-        yield with_side_work(operators.product(2, 2, 3)), device
+                yield stored(operators.product(2, 2, 3), *formats), device
+        yield with_side_work(operators.product(2, 2, 2)), device
     for skips in (["2:4"], ["unstructured"], ["block"]):
         for formats in FORMATS.values():
-            yield stored(operators.product(2, 2, 4), *formats), skipping(skips)
+            yield stored(operators.product(2, 1, 4), *formats), skipping(skips)
 
 
 def test_the_optimum_is_that_of_brute_force() -> None:
@@ -96,7 +96,7 @@ def test_the_optimum_is_that_of_brute_force() -> None:
             assert found.objective_value == pytest.approx(value, rel=1e-9)
             assert model.cost(found.mapping).keys(objective)[1] == pytest.approx(tie, rel=1e-9)
             compared += 1
-    assert compared >= 50
+    assert compared >= 30
 
 
 def test_fidelities_stay_ordered() -> None:
