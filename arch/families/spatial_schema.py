@@ -286,7 +286,8 @@ def _kept(
     kept = [role for name in on_chip for role in _roles(components[name])]
     streamed = data.get("streamed", [])
     misread = not isinstance(streamed, list) or any(role not in ROLES for role in kept)
-    if misread or not on_chip:
+    undecided = any("keeps" not in components[name] for name in on_chip)
+    if misread or undecided or not on_chip:
         return
     for role in ROLES:
         if role not in kept and role not in streamed:

@@ -19,32 +19,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from mapper.workload import zoo
 from mapper.workload.load import load_workload
 from mapper.workload.parameters import parse_parameters, split_spec
+from tests.mapper.workload import counted_image_classifiers as vision
+from tests.mapper.workload import counted_language_models as language
 
-SPECS = (
-    "resnet18",
-    "resnet18:batch=2,image=160,classes=10",
-    "resnet50",
-    "mobilenet_v2",
-    "mobilenet_v2:image=192",
-    "vit_s",
-    "vit_s:batch=3,image=96",
-    "gpt2",
-    "gpt2:batch=4,seq=64",
-    "llama3-8b",
-    "llama3-8b:phase=decode,batch=4,ctx=256",
-)
-
-# Parameters as the authors or the standard implementation state them (torchvision for the
-# convolutional networks, timm for ViT-S/16, the released checkpoints for the language models);
-# MACs at 224 x 224 by torchvision's model tables, which give 1.81, 4.09 and 0.30 G.
-PUBLISHED = {
-    "resnet18": (11_689_512, 1_814_073_344),
-    "resnet50": (25_557_032, 4_089_184_256),
-    "mobilenet_v2": (3_504_872, 300_774_272),
-    "vit_s": (22_050_664, None),
-    "gpt2": (124_439_808, None),
-    "llama3-8b": (8_030_261_248, None),
-}
+SPECS = (*vision.SPECS, *language.SPECS)
+PUBLISHED = vision.PUBLISHED | language.PUBLISHED
 
 
 @dataclass
