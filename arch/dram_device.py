@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from arch.spec import Memory
 from arch.timing import Gate, gates
 
 #: Fields of an address, each a power of two in size.
@@ -145,3 +146,10 @@ class DramDevice:
             shifts[name] = position
             position += bits[name]
         return shifts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DramChannels(Memory):
+    """All channels of a memory as one component."""
+
+    device: DramDevice

@@ -14,7 +14,7 @@ from typing import Any
 
 from arch import technology
 from arch.dram_device import DramDevice
-from arch.families.dram import device_named
+from arch.families.dram_system import device_named
 from arch.families.spatial_schema import (
     ComponentConfig,
     DramConfig,

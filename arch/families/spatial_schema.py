@@ -49,12 +49,12 @@ from arch.spec import ROLES
 class DramConfig(StrictModel):
     """Off-chip memory; reads and writes share ``bandwidth``. It keeps every operand."""
 
-    kind: Literal["dram"]
+    kind: Literal["dram_system"]
     size: DramSize
     bandwidth: DramBandwidth
     """``auto``: the peak of ``timing``."""
     timing: str | None = None
-    """An architecture of family ``dram``: banks, rows, refresh and bus turnaround are then
+    """An architecture of family ``dram_system``: banks, rows, refresh and bus turnaround are then
     simulated at event fidelity, instead of a bandwidth and a latency."""
     energy: DramEnergy
     """Per bit or byte moved; ``auto`` takes that of ``type``."""

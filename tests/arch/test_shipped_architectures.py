@@ -17,7 +17,9 @@ from arch.strict_yaml import read
 
 NAMES = catalog.names("arch")
 #: Memories by themselves compute nothing.
-COMPUTING = [name for name in NAMES if read(catalog.find("arch", name)).data["family"] != "dram"]
+COMPUTING = [
+    name for name in NAMES if read(catalog.find("arch", name)).data["family"] != "dram_system"
+]
 #: A parameter that is a number other than zero.
 NUMBER = re.compile(r" *(?!description)\w+: [1-9.]")
 REQUIRED = {"eyeriss", "tpu_v1", "gemmini", "nvdla_small", "edge_npu", "ws16", "tiny"}

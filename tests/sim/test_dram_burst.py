@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from arch.dram_device import DramDevice
-from arch.families.dram import DramChannels
+from arch.dram_device import DramChannels, DramDevice
 from arch.load import load_architecture
 from sim.devices import dram_burst as burst
 from sim.devices.dram_state import lost_ps, new_state, operand_regions, timing_vector

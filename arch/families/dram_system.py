@@ -1,4 +1,4 @@
-"""Family ``dram``: a memory by itself, with its timing rules and its controller.
+"""Family ``dram_system``: a memory by itself, with its timing rules and its controller.
 
 What it does with streams of requests can be simulated (``dse simulate --workload stream:...``),
 and a main memory of another family takes its timing by name.
@@ -7,28 +7,21 @@ and a main memory of another family takes its timing by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from arch import technology
-from arch.dram_device import Controller, Currents, DramDevice
+from arch.dram_device import Controller, Currents, DramChannels, DramDevice
 from arch.errors import InputError, Problem
-from arch.families.dram_schema import CurrentsConfig, DramChannelsConfig, DramFamilyConfig
+from arch.families.dram_system_schema import CurrentsConfig, DramChannelsConfig, DramFamilyConfig
 from arch.family import Family
 from arch.load import load_architecture
 from arch.registry import register_family
-from arch.spec import PS_PER_S, ROLES, Architecture, Memory
+from arch.spec import PS_PER_S, ROLES, Architecture
 from arch.timing import PARAMETERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DramChannels(Memory):
-    """All channels of a memory, and the device they are."""
-
-    device: DramDevice
-
-
-@register_family("dram")
+@register_family("dram_system")
 class DramFamily(Family):
     schema = DramFamilyConfig
 
@@ -37,7 +30,7 @@ class DramFamily(Family):
         ((name, channels),) = config.components.items()
         return Architecture(
             name=config.name,
-            family="dram",
+            family="dram_system",
             description=config.description,
             clock_hz=round(PS_PER_S / channels.tCK),
             technology_nm=technology.MAX_NODE_NM,
@@ -54,7 +47,9 @@ def device_named(name_or_path: str) -> DramDevice:
         raise InputError([_of_timing(problem) for problem in error.problems]) from error
     (memory,) = architecture.memories[:1]
     if not isinstance(memory, DramChannels):
-        message = f"'{name_or_path}' is of family '{architecture.family}'; allowed family 'dram'"
+        message = (
+            f"'{name_or_path}' is of family '{architecture.family}'; allowed family 'dram_system'"
+        )
         raise InputError(Problem(message, where="timing"))
     return memory.device
 

@@ -1,10 +1,10 @@
-"""Prices of the components of family ``dram``."""
+"""Prices of the components of family ``dram_system``."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from arch.families.dram import DramChannels
+from arch.dram_device import DramChannels
 from arch.spec import PS_PER_S
 from mapper.cost import Price
 from sim.prices import prices

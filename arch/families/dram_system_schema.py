@@ -1,4 +1,4 @@
-"""The configuration of family ``dram``: a memory by itself, with its timing and its controller."""
+"""The configuration of family ``dram_system``: a memory by itself, with its timing and its controller."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class DramChannelsConfig(StrictModel):
 
 class DramFamilyConfig(StrictModel):
     name: str
-    family: Literal["dram"]
+    family: Literal["dram_system"]
     description: str
     sources: list[str]
     components: dict[str, DramChannelsConfig]
