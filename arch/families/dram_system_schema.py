@@ -1,4 +1,4 @@
-"""The configuration of family ``dram_system``: a memory by itself, with its timing and its controller."""
+"""The configuration of family ``dram_system``: a memory with its timing and its controller."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ from arch.spec import ROLES
 class DramConfig(StrictModel):
     """Off-chip memory; reads and writes share ``bandwidth``. It keeps every operand."""
 
-    kind: Literal["dram_system"]
+    kind: Literal["dram"]
     size: DramSize
     bandwidth: DramBandwidth
     """``auto``: the peak of ``timing``."""
