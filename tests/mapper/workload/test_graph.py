@@ -98,7 +98,7 @@ def test_everything_wrong_is_listed_at_once() -> None:
         (replace(FIRST, inputs=(Access("x", at("I", "I")),)), "2 index expressions for a tensor"),
         (replace(FIRST, operation="mac"), "a mac has 2 inputs, this one 1"),
         (replace(FIRST, ops_per_point=0), "ops_per_point is 0"),
-        (replace(FIRST, accumulator_dtype="fp7"), "unknown data type 'int7'"),
+        (replace(FIRST, accumulator_dtype="fp7"), "unknown data type 'fp7'"),
         (
             replace(FIRST, inputs=(Access("x", (AffineIndex((("I", 1),), -4),)),)),
             "the loops reach -4 to -1",
