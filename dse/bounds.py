@@ -9,6 +9,7 @@ from mapper.hierarchy import Execution, execution
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
 from sim import roofline
+from sim.kernel_models import evaluate, runs_kernels
 from sim.lowered import Lowered
 from sim.ports import Prices
 from sim.prices import price, price_all
@@ -27,6 +28,9 @@ def least_costs(workload: Workload, architecture: Architecture) -> LeastCosts:
 
     Raises ``InfeasibleError`` if no unit can do some operation at all.
     """
+    if runs_kernels(architecture):
+        metrics = evaluate(workload, architecture, {}, "roofline")
+        return LeastCosts(latency_ps=metrics.latency_ps, energy_pj=metrics.energy_pj)
     prices = price_all(architecture, price)
     runs = [execution(workload, operator, architecture) for operator in workload.operators]
     latency = sum(roofline.estimate(_unmapped(run), prices).latency_ps for run in runs)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 
+from arch.units import format_time_ps
 from dse.cli.console import table
 from dse.quantities import Quantity
-from dse.report import display
 from dse.report.designs import START, Design, label, nearest_misses, recommended
 from dse.report.evidence import Evidence
 from dse.report.settings import all_paths, setting
@@ -64,7 +64,7 @@ def rows(
 def simulated(latency_ps: Mapping[int, float], trial: Trial) -> str:
     """Nothing for a start that no mapping fits on."""
     found = latency_ps.get(trial.number)
-    return "–" if found is None else display.value("latency_ps", found)
+    return "–" if found is None else format_time_ps(found)
 
 
 def shown(study: Study, trial: Trial, objective: Quantity) -> str:
