@@ -47,9 +47,27 @@ def is_cold() -> bool:
 
 def compiled(function: Function) -> Function:
     """Compile on first use; later runs load the result, where the home directory is writable."""
+    return _compiled(function)
+
+
+def kernel(function: Function) -> Function:
+    """As ``compiled``, for functions that make no arrays.
+
+    They do without counting references to those that they are given, which is most of the time
+    of a short function.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
     before = _SETTINGS.CACHE_DIR
     _SETTINGS.CACHE_DIR = str(_DIRECTORY or before)
     try:
-        return cast(Function, numba.njit(cache=_DIRECTORY is not None)(function))
+        return cast(
+            Function,
+            numba.njit(cache=_DIRECTORY is not None, error_model="numpy", nogil=True, **options)(
+                function
+            ),
+        )
     finally:
         _SETTINGS.CACHE_DIR = before
