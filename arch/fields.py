@@ -51,8 +51,14 @@ RegisterSize = Annotated[
 ]
 WordSize = Annotated[int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=256)]
 DramBandwidth = Annotated[
-    int,  # a serial flash interface to eight stacks of HBM3E
-    Quantity(parse=quantity.bandwidth, show=units.format_bandwidth, low=100e6, high=10e12),
+    int | Literal["auto"],  # a serial flash interface to eight stacks of HBM3E
+    Quantity(
+        parse=quantity.bandwidth,
+        show=units.format_bandwidth,
+        low=100e6,
+        high=10e12,
+        words=("auto",),
+    ),
 ]
 SramBandwidth = Annotated[
     int | Literal["unlimited"],  # a byte at 100 MHz to 8 KiB per cycle at 2 GHz
