@@ -42,4 +42,5 @@ def tflm_order(buffers: Sequence[Buffer], alignment: int = TFLM_ALIGNMENT) -> li
 
     TensorFlow Lite Micro fills the list that it sorts from the back, and sorts stably.
     """
-    return sorted(reversed(buffers), key=lambda b: -aligned(b.size_bytes, alignment))
+    last_first = list(reversed(buffers))
+    return sorted(last_first, key=lambda b: -aligned(b.size_bytes, alignment))

@@ -2,9 +2,11 @@
 
 The idea is vMCU's (Zheng et al., "vMCU: Coordinated Memory Management and Kernel Optimization
 for DNN Inference on MCUs", MLSys 2024): memory is a ring of segments; the output starts ``d``
-segments before the input and overwrites what was read for the last time. An output segment may
-not be written where an input segment lies that the kernel reads in a later step (in the same step it may).
-Least ``d`` means least memory: ``max(d + input, output)`` segments.
+segments before the input and overwrites what was read for the last time. A step of the kernel
+may write over what it reads itself for the last time, not over what a later step reads. Least
+``d`` means least memory: ``max(d + input, output)`` segments. Windows are taken to cover their
+input (the stride is at most the window); pixels that no window reads are kept nevertheless,
+but for those behind the last one read.
 
 Kernels walk over output pixels in rows, then over output channels, and read the whole window of
 all input channels for each (of the same channel in a depthwise layer).
@@ -136,7 +138,8 @@ def last_read(window: Window, positions: int, size: int) -> int:
 
     With a stride of at most the window, that is where the last position's window ends.
     """
-    return max((_inside(window, p, size) or [0])[-1] for p in range(max(0, positions - 2), positions))
+    tail = range(max(0, positions - 2), positions)
+    return max((_inside(window, p, size) or [0])[-1] for p in tail)
 
 
 def steps(layer: Layer, segment_bytes: int) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -71,4 +71,4 @@ class MemoryPlan:
 def live_bytes(buffers: list[Buffer]) -> int:
     """The most bytes needed at any step: a bound for every planner that does not overlap them."""
     steps = {buffer.first for buffer in buffers}
-    return max((sum(b.size_bytes for b in buffers if b.first <= t <= b.last) for t in steps))
+    return max(sum(b.size_bytes for b in buffers if b.first <= t <= b.last) for t in steps)
