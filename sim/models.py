@@ -51,5 +51,7 @@ class _Model:
                 lowered = lower_operator(workload, operator, mapping, architecture)
                 known[signature] = lowered, self.estimate(lowered, prices)
             lowered, estimate = known[signature]
-            runs.append(Run(operator=operator, lowered=lowered, estimate=estimate))
+            runs.append(
+                Run(name=operator.name, macs=operator.macs, lowered=lowered, estimate=estimate)
+            )
         return assemble(self.fidelity, workload, architecture, prices, runs)
