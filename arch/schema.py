@@ -219,8 +219,10 @@ def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
 def _inner(annotation: Any, part: str | int) -> Any:
     """The type one step further along a location."""
     annotation = _bare(annotation)
-    if _is_model(annotation):
+    if _is_model(annotation) and part in annotation.model_fields:
         return annotation.model_fields[part].annotation
+    if _is_model(annotation):  # a union of one: its tag leads nowhere else
+        return annotation
     if get_origin(annotation) in (Union, types.UnionType):
         return next((m for m in get_args(annotation) if part in member_tags(m)), None)
     arguments = get_args(annotation)

@@ -75,8 +75,12 @@ class Group:
 
 def whole_dims(operator: Operator) -> frozenset[str]:
     """Loops that a piece must contain whole: sums, and rows that are normalized at once."""
-    reduced = operator.reduction_dims()
-    if operator.operation not in _NORMALIZING or operator.kind in _POINT_KINDS:
+    reduced = operator.reduction_dims() | operator.whole_dims
+    if (
+        operator.whole_dims
+        or operator.operation not in _NORMALIZING
+        or operator.kind in _POINT_KINDS
+    ):
         return reduced
     if operator.kind in _ROW_KINDS:
         return reduced | {list(operator.extents)[-1]}

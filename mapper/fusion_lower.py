@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
-from arch.datatypes import BITS
+from arch.datatypes import Bits
 from arch.spec import Architecture, Memory
 from mapper.cost import InfeasibleError
 from mapper.fusion import Box, FusedMapping, Group, group_of
@@ -41,11 +41,11 @@ class GroupPlan:
     tiles: tuple[Loop, ...]
     steps: tuple[Step, ...]
     homes: Homes
-    room_bits: dict[str, int]
+    room_bits: dict[str, Bits]
     slots: int
     once: tuple[str, ...]
     sliding: tuple[str, ...]
-    occupied: tuple[dict[str, int], ...]
+    occupied: tuple[dict[str, Bits], ...]
 
     def pieces(self, number: int) -> Iterator[Box]:
         """Every piece of an operator, tile by tile."""
@@ -140,9 +140,9 @@ def plan_group(
     return plan
 
 
-def _room(workload: Workload, tensor: str, cut: tuple[Step, ...], slots: int) -> int:
+def _room(workload: Workload, tensor: str, cut: tuple[Step, ...], slots: int) -> Bits:
     """Bits that a tensor takes: the largest part needed, and the largest that follows it."""
-    bits = BITS[workload.tensor(tensor).dtype]
+    bits = workload.tensor(tensor).bits
     most = max(elements(step.needed[tensor]) for step in cut if tensor in step.needed)
     ahead = max((elements(f) for s in cut[1:] if (f := s.fresh[tensor]) is not None), default=0)
     return (most + (ahead if slots > 1 else 0)) * bits
@@ -151,11 +151,11 @@ def _room(workload: Workload, tensor: str, cut: tuple[Step, ...], slots: int) ->
 def _occupied(
     group: Group,
     number: int,
-    room: dict[str, int],
+    room: dict[str, Bits],
     cut: tuple[Step, ...],
     memory: str,
     others: Occupied,
-) -> dict[str, int]:
+) -> dict[str, Bits]:
     """What is in use while operator ``number`` runs: its own tensors, those on their way to
     later operators, and those of which a part is kept for the next tile."""
     taken = sum(bits for tensor, bits in room.items() if _in_use(group, number, tensor, cut))
@@ -177,7 +177,7 @@ def _check_room(plan: GroupPlan) -> None:
     if most > plan.memory.size_bytes * 8:
         raise InfeasibleError(
             limit=f"capacity of {plan.memory.name} in bytes",
-            needed=-(-most // 8),
+            needed=int(-(-most // 8)),
             allowed=plan.memory.size_bytes,
             detail=f"tensors of the fused group {plan.group.operators[0].name} .. "
             f"{plan.group.operators[-1].name}, without tiles",
@@ -216,7 +216,7 @@ class _Lowering:
     plan: GroupPlan
     fused: FusedMapping
     architecture: Architecture
-    peak: dict[str, int] = field(default_factory=dict)
+    peak: dict[str, Bits] = field(default_factory=dict)
     built: dict[Signature, tuple[Node, ...]] = field(default_factory=dict)
     most_slots: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -303,7 +303,7 @@ class _Lowering:
         """A resident tensor's part for a tile, of which ``fresh`` is loaded."""
         load = None
         if fresh is not None:
-            bits = elements(fresh) * BITS[self.plan.workload.tensor(tensor).dtype]
+            bits = elements(fresh) * self.plan.workload.tensor(tensor).bits
             outer = self.architecture.memories[0].name
             name = self.plan.memory.name
             work = ((outer, Work(read_bits=bits)), (name, Work(write_bits=bits)))

@@ -145,7 +145,7 @@ def _graph(workload: Workload) -> _Graph:
     return _Graph(
         needs=tuple(_needs(workload)),
         touches=tuple(touches),
-        sizes=tuple(-(-tensor_bits(tensor) // 8) for tensor in tensors),
+        sizes=tuple(int(-(-tensor_bits(tensor) // 8)) for tensor in tensors),
         users=tuple(users),
         from_start=frozenset(number[t.name] for t in tensors if t.kind == "input"),
         to_end=frozenset(number[t.name] for t in tensors if t.kind == "output"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from arch.datatypes import BITS
+from arch.datatypes import Bits
 from arch.spec import Architecture, Memory
 from mapper.cost import InfeasibleError
 from mapper.hierarchy import Execution, execution
@@ -20,11 +20,11 @@ from mapper.workload.operators import Operator, Tensor
 #: tensor -> the memory that it is at home in; all others are at home in the outermost one
 Homes = Mapping[str, str]
 #: memory -> bits that something else occupies
-Occupied = Mapping[str, int]
+Occupied = Mapping[str, Bits]
 
 
-def tensor_bits(tensor: Tensor) -> int:
-    return tensor.elements * BITS[tensor.dtype]
+def tensor_bits(tensor: Tensor) -> Bits:
+    return tensor.elements * tensor.bits
 
 
 def shared_memory(architecture: Architecture) -> Memory | None:
@@ -79,7 +79,7 @@ def _from_home(run: Execution, operand: int, homes: Homes) -> tuple[Memory, ...]
 
 
 def _remaining(memory: Memory, occupied: Occupied) -> Memory:
-    taken = -(-occupied.get(memory.name, 0) // 8)
+    taken = int(-(-occupied.get(memory.name, 0) // 8))
     if taken == 0:
         return memory
     if taken >= memory.size_bytes:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
 
+from arch.datatypes import Bits
 from mapper.fusion import FusedMapping
 from mapper.mapping import Mapping
 from mapper.placement import tensor_bits
@@ -44,11 +45,11 @@ class Plan:
         }
         return frozenset(inside | set(self.homes))
 
-    def occupied(self, workload: Workload) -> Iterator[dict[str, int]]:
+    def occupied(self, workload: Workload) -> Iterator[dict[str, Bits]]:
         """Per unit, the bits that tensors at home on the chip take in each memory."""
         lifetimes = self._lifetimes(workload)
         for position in range(len(self.units)):
-            taken: dict[str, int] = {}
+            taken: dict[str, Bits] = {}
             for tensor, memory in self.homes.items():
                 first, last = lifetimes[tensor]
                 if first <= position <= last:
@@ -71,6 +72,6 @@ class Plan:
             for access in operator.inputs:
                 readers[access.tensor] = readers.get(access.tensor, 0) + 1
         return sum(
-            (1 + readers.get(tensor, 0)) * -(-tensor_bits(workload.tensor(tensor)) // 8)
+            (1 + readers.get(tensor, 0)) * int(-(-tensor_bits(workload.tensor(tensor)) // 8))
             for tensor in self.on_chip(workload)
         )

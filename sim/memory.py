@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from arch.datatypes import BITS
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
@@ -33,7 +32,7 @@ def peak_live_bytes(workload: Workload, elsewhere: Collection[str] = ()) -> int:
 
 
 def size_bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+    return int(-(-tensor.elements * tensor.bits // 8))
 
 
 def check_outermost(

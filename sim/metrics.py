@@ -94,7 +94,8 @@ def _full_rate_ps(lowered: Lowered, compute: str, prices: Prices) -> int:
     for run in lowered.executions:
         if run.compute.name == compute:
             lanes = math.prod(axis.size for axis in run.intrinsic.axes)
-            needed += -(-run.operator.points * prices[compute].step_ps // lanes)
+            issues = run.operator.points * run.issues_per_point
+            needed += math.ceil(issues * prices[compute].step_ps / lanes)
     return needed
 
 
@@ -122,8 +123,8 @@ def _metrics_of(component: Component, total: _Totals, latency_ps: int) -> Compon
     return ComponentMetrics(
         busy_ps=total.busy_ps,
         energy_pj=total.dynamic_pj + leakage_pj,
-        read_bytes=-(-total.work.read_bits // 8),
-        write_bytes=-(-total.work.write_bits // 8),
+        read_bytes=math.ceil(total.work.read_bits / 8),
+        write_bytes=math.ceil(total.work.write_bits / 8),
         utilization=total.useful_ps / latency_ps if latency_ps else 0.0,
     )
 
@@ -166,4 +167,4 @@ def _peak_bytes(
 
 
 def _held_bytes(run: Run, memory: str) -> int:
-    return -(-run.lowered.program.peak_bits.get(memory, 0) // 8)
+    return int(-(-run.lowered.program.peak_bits.get(memory, 0) // 8))

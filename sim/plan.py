@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
+from arch.datatypes import Bits
 from arch.spec import Architecture
 from mapper.cost import Metrics, PriceList
 from mapper.fusion import FusedMapping
@@ -104,7 +105,11 @@ def unit_key(workload: Workload, unit: Unit, homes: Homes, occupied: Occupied) -
                     (numbers.setdefault(a.tensor, len(numbers)), a.index, homes.get(a.tensor))
                     for a in operator.accesses
                 ),
-                tuple((t.shape, t.dtype) for t in tensors),
+                tuple((t.shape, t.dtype, t.sparsity) for t in tensors),
+                operator.issues_per_point,
+                operator.side,
+                operator.whole_dims,
+                operator.dim_classes,
                 (mapping.compute, mapping.intrinsic, mapping.nest, mapping.spatial),
             )
         )
@@ -158,7 +163,7 @@ def _of_group(group: LoweredGroup, architecture: Architecture) -> Lowered:
 
 def _loaded(group: LoweredGroup) -> Work:
     """Each resident tensor once: as much of it as any of its readers needs."""
-    bits: dict[str, int] = {}
+    bits: dict[str, Bits] = {}
     for run in group.executions:
         for operand, access in enumerate(run.operator.inputs):
             if access.tensor in (*group.plan.once, *group.plan.sliding):

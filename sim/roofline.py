@@ -8,8 +8,10 @@ read counts once. It needs no mapping.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from mapper.hierarchy import Execution
+from mapper.lower import aside_work
 from mapper.program import Work
 from sim.estimate import Estimate
 from sim.lowered import Lowered
@@ -23,7 +25,8 @@ def estimate(lowered: Lowered, prices: Prices) -> Estimate:
     work = dict(lowered.loaded)
     moved: dict[At, Work] = {}
     for run in lowered.executions:
-        _add(work, run.compute.name, Work(steps=_steps(run)))
+        for name, computed in _computed(run):
+            _add(work, name, computed)
         for at, once in _moved(run).items():
             moved[at] = _larger(moved.get(at, Work()), once)
     for (_, memory), once in moved.items():
@@ -32,8 +35,11 @@ def estimate(lowered: Lowered, prices: Prices) -> Estimate:
     return Estimate(latency_ps=max(busy.values(), default=0), busy_ps=busy)
 
 
-def _steps(run: Execution) -> int:
-    return -(-run.operator.points // math.prod(axis.size for axis in run.intrinsic.axes))
+def _computed(run: Execution) -> Iterator[tuple[str, Work]]:
+    lanes = math.prod(axis.size for axis in run.intrinsic.axes)
+    yield run.compute.name, Work(steps=-(-run.operator.points // lanes) * run.issues_per_point)
+    for aside in run.asides:
+        yield aside.compute.name, aside_work(aside, run.operator.extents)
 
 
 def _moved(run: Execution) -> dict[At, Work]:

@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "mapper.placement",
         "mapper.plan",
         "mapper.cost",
+        "mapper.compiled",
     ),
     "kernels_ref": ("kernels_ref", "arch", "mapper.workload"),
     "dse": (*PACKAGES, "configs"),
