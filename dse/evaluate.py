@@ -18,6 +18,7 @@ from mapper.cost import InfeasibleError, Metrics
 from mapper.search.exact import SearchResult
 from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
+from sim.engines import DEFAULT
 from sim.models import cost_model
 from sim.prices import price
 
@@ -54,10 +55,11 @@ class _Cost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointEvaluator:
-    """The evaluator of a search; sent once to each worker."""
+    """The evaluator of a search; sent once to each worker. Any ``engine`` has one result."""
 
     config: SearchConfig
     workloads: Mapping[str, Workload]
+    engine: str = DEFAULT
 
     def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
         started = time.perf_counter()
@@ -88,7 +90,8 @@ class PointEvaluator:
     def _run(self, workload: Workload, architecture: Architecture) -> _Run:
         results = map_workload(workload, architecture, price, self.config.mapping.objective)
         mappings = {name: result.mapping for name, result in results.items()}
-        metrics = cost_model(self.config.fidelity).evaluate(workload, architecture, mappings)
+        model = cost_model(self.config.fidelity, engine=self.engine)
+        metrics = model.evaluate(workload, architecture, mappings)
         return _Run(metrics=metrics, results=results)
 
     def _unmapped(

@@ -137,6 +137,7 @@ def _operator_metrics(
         bound_by=_bound_by(components, run.lowered.execution.compute.name, latency),
         macs=run.operator.macs,
         components=components,
+        gap=run.estimate.gap_ps,
     )
 
 

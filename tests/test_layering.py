@@ -31,6 +31,7 @@ MAY_IMPORT = {
         "mapper.program",
         "mapper.lower",
         "mapper.cost",
+        "mapper.compiled",
     ),
     "kernels_ref": ("kernels_ref", "arch", "mapper.workload"),
     "dse": (*PACKAGES, "configs"),

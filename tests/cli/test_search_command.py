@@ -26,6 +26,7 @@ DOCUMENT = {
     "best",
     "cost_model_calls",
     "seconds",
+    "engine",
     "run_dir",
 }
 

@@ -22,6 +22,8 @@ from dse.load_config import load_search
 from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
+from sim.engines import DEFAULT, ENGINES
+from sim.models import EVENT
 
 #: Where searches go that were not told where to go.
 RUNS = Path("runs")
@@ -43,6 +45,7 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
     ] = None,
+    engine: arguments.Engine = DEFAULT,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -52,6 +55,7 @@ def run(
     interruptions nor the number of workers change the result.
     """
     workers = cores() if workers is None else inputs.positive("--workers", workers)
+    inputs.choice("--engine", engine, tuple(ENGINES))
     asked = load_search(config)
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
@@ -65,17 +69,28 @@ def run(
                 workers=min(workers, asked.batch),
                 resume=resume,
                 on_trial=progress.show,
+                engine=engine,
             )
         )
     seconds = time.perf_counter() - started
     messages().print("writing the report ...")
     report = write_report(study)
-    if as_json:
-        print_json(document(study, seconds))
-    else:
-        print_summary(results(), study, seconds)
-        results().print(f"report: {report}", soft_wrap=True)
+    (print_document if as_json else print_outcome)(study, seconds, report, engine)
     raise typer.Exit(exit_code(study))
+
+
+def print_outcome(study: Study, seconds: float, report: Path, engine: str) -> None:
+    """What people see in the end."""
+    print_summary(results(), study, seconds)
+    if study.config.fidelity == EVENT:
+        results().print(f"simulated with: {engine} engine")
+    results().print(f"report: {report}", soft_wrap=True)
+
+
+def print_document(study: Study, seconds: float, report: Path, engine: str) -> None:
+    """What ``--json`` prints. ``engine`` ran the simulations, if there were any."""
+    used = engine if study.config.fidelity == EVENT else None
+    print_json({**document(study, seconds), "engine": used})
 
 
 def cores() -> int:
@@ -107,7 +122,7 @@ def numbered(name: str) -> Iterator[Path]:
 
 
 def document(study: Study, seconds: float) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """The outcome as a document."""
     best = {o.name: study.best(o.key) for o in study.config.objectives}
     return {
         "trials": len(study.trials),

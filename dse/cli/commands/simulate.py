@@ -15,6 +15,7 @@ from dse.document import metrics_document
 from mapper.search.exact import OBJECTIVES
 from mapper.search.network import map_workload
 from mapper.workload.load import load_workload
+from sim.engines import DEFAULT, ENGINES
 from sim.models import FIDELITIES, cost_model
 from sim.prices import price
 from sim.trace import write_trace
@@ -28,6 +29,7 @@ def run(
     ] = "event",
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
+    engine: arguments.Engine = DEFAULT,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
     ] = None,
@@ -39,6 +41,7 @@ def run(
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    inputs.choice("--engine", engine, tuple(ENGINES))
     if trace is not None:
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
@@ -46,7 +49,7 @@ def run(
     say_if_compiling()
     found = map_workload(network, architecture, price, objective)
     mappings = {name: result.mapping for name, result in found.items()}
-    metrics = cost_model(fidelity).evaluate(network, architecture, mappings)
+    metrics = cost_model(fidelity, engine=engine).evaluate(network, architecture, mappings)
     if trace is not None:
         write_trace(trace, network, architecture, mappings)
         messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
