@@ -53,9 +53,10 @@ class SearchRun:
 def search(run: SearchRun) -> Study:
     """Runs (or goes on with) a search and returns its study.
 
-    Ctrl-C abandons what is being evaluated and returns the study as far as it got. Bad input
-    raises ``InputError``; a bug in a model raises ``RuntimeError`` naming the design that
-    caused it, after recording it as a failed trial.
+    Ctrl-C abandons what is being evaluated and returns the study as far as it got, or ends the
+    search like any other command while there is no trial to tell of. Bad input raises
+    ``InputError``; a bug in a model raises ``RuntimeError`` naming the design that caused it,
+    after recording it as a failed trial.
     """
     workloads = {w.spec: load_workload(w.spec) for w in run.config.workloads}
     evaluate = PointEvaluator(config=run.config, workloads=workloads, engine=run.engine)
@@ -73,6 +74,8 @@ def search_with(run: SearchRun, evaluate: Evaluator, workloads: Mapping[str, str
                 store.put(stopped=loop.run())
             except KeyboardInterrupt:
                 store.put(stopped="interrupted")
+                if not store.trials():
+                    raise
     finally:
         executor.close()
     return load_study(run.run_dir)

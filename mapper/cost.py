@@ -66,7 +66,7 @@ class Price:
         """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""
         read = work.read_bits * self.read_ps_per_bit
         write = work.write_bits * self.write_ps_per_bit
-        steps = work.steps * self.step_ps
+        steps = _ceil(work.steps * self.step_ps)
         if self.shared_port:
             return {"": _ceil(read + write + steps)}
         return {"read": _ceil(read), "write": _ceil(write), "": steps}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from arch.datatypes import BITS
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
@@ -27,7 +26,7 @@ def peak_live_bytes(workload: Workload) -> int:
 
 
 def size_bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+    return int(-(-tensor.elements * tensor.bits // 8))
 
 
 def check_outermost(workload: Workload, architecture: Architecture) -> int:

@@ -91,7 +91,8 @@ def _full_rate_ps(lowered: Lowered, prices: Prices) -> int:
     """Time that the compute unit would need with every lane of every step in use."""
     run = lowered.execution
     lanes = math.prod(axis.size for axis in run.intrinsic.axes)
-    return -(-run.operator.points * prices[run.compute.name].step_ps // lanes)
+    issues = run.operator.points * run.issues_per_point
+    return math.ceil(issues * prices[run.compute.name].step_ps / lanes)
 
 
 def _sum(parts: Iterable[_Totals]) -> _Totals:
@@ -118,8 +119,8 @@ def _metrics_of(component: Component, total: _Totals, latency_ps: int) -> Compon
     return ComponentMetrics(
         busy_ps=total.busy_ps,
         energy_pj=total.dynamic_pj + leakage_pj,
-        read_bytes=-(-total.work.read_bits // 8),
-        write_bytes=-(-total.work.write_bits // 8),
+        read_bytes=math.ceil(total.work.read_bits / 8),
+        write_bytes=math.ceil(total.work.write_bits / 8),
         utilization=total.useful_ps / latency_ps if latency_ps else 0.0,
     )
 
@@ -162,4 +163,4 @@ def _peak_bytes(
 
 
 def _held_bytes(run: Run, memory: str) -> int:
-    return -(-run.lowered.program.peak_bits.get(memory, 0) // 8)
+    return int(-(-run.lowered.program.peak_bits.get(memory, 0) // 8))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from mapper.lower import aside_work
 from mapper.program import Work
 from sim.estimate import Estimate
 from sim.lowered import Lowered
@@ -17,8 +18,11 @@ from sim.ports import Prices, occupancy_ps
 def estimate(lowered: Lowered, prices: Prices) -> Estimate:
     run = lowered.execution
     lanes = math.prod(axis.size for axis in run.intrinsic.axes)
-    steps = -(-run.operator.points // lanes)
+    steps = -(-run.operator.points // lanes) * run.issues_per_point
     work = {run.compute.name: Work(steps=steps)}
+    for aside in run.asides:
+        name = aside.compute.name
+        work[name] = work.get(name, Work()) + aside_work(aside, run.operator.extents)
     for operand, path in enumerate(run.paths):
         outermost = path[0].name
         work[outermost] = work.get(outermost, Work()) + _once(lowered, operand)

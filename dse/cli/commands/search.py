@@ -13,15 +13,19 @@ import typer
 
 from arch.errors import InputError, Problem
 from dse.cli import arguments, exits, inputs
-from dse.cli.commands.report import write_report
 from dse.cli.console import messages, print_json, results
 from dse.cli.search_progress import Progress
 from dse.cli.search_summary import print_summary
 from dse.config import SearchConfig
 from dse.load_config import load_search
+from dse.report.designs import recommended
+from dse.report.evidence import Evidence
+from dse.report.files import write
+from dse.report.models import collect
 from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
+from dse.trial import Trial
 from sim.engines import DEFAULT, ENGINES
 from sim.models import EVENT
 
@@ -73,24 +77,23 @@ def run(
             )
         )
     seconds = time.perf_counter() - started
-    messages().print("writing the report ...")
-    report = write_report(study)
-    (print_document if as_json else print_outcome)(study, seconds, report, engine)
+    conclude(study, seconds, engine, as_json=as_json)
     raise typer.Exit(exit_code(study))
 
 
-def print_outcome(study: Study, seconds: float, report: Path, engine: str) -> None:
-    """What people see in the end."""
-    print_summary(results(), study, seconds)
-    if study.config.fidelity == EVENT:
-        results().print(f"simulated with: {engine} engine")
-    results().print(f"report: {report}", soft_wrap=True)
-
-
-def print_document(study: Study, seconds: float, report: Path, engine: str) -> None:
-    """What ``--json`` prints. ``engine`` ran the simulations, if there were any."""
+def conclude(study: Study, seconds: float, engine: str, *, as_json: bool) -> None:
+    """Write the report and say what came out. ``engine`` ran the simulations, if any."""
+    messages().print("writing the report ...")
+    evidence = collect(study)
+    report = write(study, evidence, study.run_dir)
     used = engine if study.config.fidelity == EVENT else None
-    print_json({**document(study, seconds), "engine": used})
+    if as_json:
+        print_json({**document(study, evidence, seconds), "engine": used})
+        return
+    print_summary(results(), study, evidence, seconds)
+    if used:
+        results().print(f"simulated with: {used} engine")
+    results().print(f"report: {report}", soft_wrap=True)
 
 
 def cores() -> int:
@@ -121,21 +124,34 @@ def numbered(name: str) -> Iterator[Path]:
     yield path
 
 
-def document(study: Study, seconds: float) -> dict[str, Any]:
-    """The outcome as a document."""
+def document(study: Study, evidence: Evidence, seconds: float) -> dict[str, Any]:
+    """What ``--json`` prints."""
     best = {o.name: study.best(o.key) for o in study.config.objectives}
     return {
         "trials": len(study.trials),
         "feasible": sum(trial.feasible for trial in study.trials),
-        "pareto": [
-            {"trial": t.number, "overrides": dict(t.overrides), **t.objectives}
-            for t in study.pareto()
-        ],
+        "pareto": [entry(trial) for trial in study.pareto()],
         "best": {name: dict(trial.overrides) for name, trial in best.items() if trial},
+        "designs": list(recommendations(study, evidence)),
         "cost_model_calls": study.cost_model_calls,
         "seconds": seconds,
         "run_dir": str(study.run_dir),
     }
+
+
+def recommendations(study: Study, evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """The designs of the summary: what each is for, and its latency at every fidelity."""
+    latencies = {check.number: check.latency_ps for check in evidence.checks}
+    for design in recommended(study.feasible, study.objective_keys):
+        yield {
+            "roles": [role.name for role in design.roles],
+            **entry(design.trial),
+            "latency_ps_by_fidelity": dict(latencies[design.trial.number]),
+        }
+
+
+def entry(trial: Trial) -> dict[str, Any]:
+    return {"trial": trial.number, "overrides": dict(trial.overrides), **trial.objectives}
 
 
 def exit_code(study: Study) -> int:
