@@ -142,6 +142,7 @@ def _operator_metrics(
         bound_by=_bound_by(components, run.lowered, latency),
         macs=run.macs,
         components=components,
+        gap=run.estimate.gap_ps,
     )
 
 

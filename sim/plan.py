@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from arch.datatypes import Bits
 from arch.spec import Architecture
@@ -17,11 +18,13 @@ from mapper.placement import Homes, Occupied, placed
 from mapper.plan import Plan, Unit, operators_of
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
+from sim import event
+from sim.engines import DEFAULT
 from sim.estimate import Estimate
 from sim.lowered import Lowered
 from sim.memory import check_outermost
 from sim.metrics import Run, assemble
-from sim.models import FIDELITIES
+from sim.models import EVENT, FIDELITIES
 from sim.prices import price, price_all
 
 
@@ -39,7 +42,9 @@ def evaluate_plan(
     workload: Workload,
     architecture: Architecture,
     plan: Plan,
+    *,
     price_of: PriceList = price,
+    engine: str = DEFAULT,
 ) -> Metrics:
     """As ``CostModel.evaluate``, for a plan; a fused group is one entry of ``operators``.
 
@@ -49,7 +54,8 @@ def evaluate_plan(
     on_chip = plan.on_chip(workload)
     check_outermost(in_order, architecture, on_chip)
     prices = price_all(architecture, price_of)
-    estimate = FIDELITIES[fidelity]
+    is_event = fidelity == EVENT
+    estimate = partial(event.estimate, engine=engine) if is_event else FIDELITIES[fidelity]
     known: dict[Hashable, Estimate] = {}
     runs = []
     for unit in lowered_units(workload, architecture, plan):
@@ -57,7 +63,8 @@ def evaluate_plan(
         if key not in known:
             known[key] = estimate(unit.lowered, prices)
         runs.append(Run(name=unit.name, macs=unit.macs, lowered=unit.lowered, estimate=known[key]))
-    return assemble(fidelity, in_order, architecture, prices, runs, on_chip)
+    metrics = assemble(fidelity, in_order, architecture, prices, runs, on_chip)
+    return replace(metrics, engine=engine if is_event else None)
 
 
 def _in_order(workload: Workload, plan: Plan) -> Workload:
