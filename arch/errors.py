@@ -44,7 +44,11 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     """``did you mean 'gbuf'?`` for the closest choice, or nothing if none is close."""
     by_lower = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"did you mean '{by_lower[close[0]]}'?" if close else ""
+    return suggestion(by_lower[close[0]]) if close else ""
+
+
+def suggestion(name: str) -> str:
+    return f"did you mean '{name}'?"
 
 
 def unknown(what: str, name: str, choices: Sequence[str]) -> str:

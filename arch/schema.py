@@ -14,9 +14,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arch.errors import suggest, unknown
+from arch.errors import suggest, suggestion, unknown
 
 KeyPath = tuple[str | int, ...]
+
+MISSING = "this required key is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,17 @@ def findings(data: Any, model: type[_Model]) -> tuple[_Model | None, list[Findin
     except ValidationError as error:
         for entry in error.errors(include_url=False):
             found.append(_translate(entry, data, model))
-        return None, found
+        return None, [f for f in found if not _is_misspelt(f, found)]
+
+
+def _is_misspelt(finding: Finding, found: list[Finding]) -> bool:
+    """A missing key that an unknown one beside it stands for: one mistake, one message."""
+    if finding.message != MISSING:
+        return False
+    *parent, name = finding.path
+    return any(
+        f.path[:-1] == tuple(parent) and f.message.endswith(suggestion(str(name))) for f in found
+    )
 
 
 def _translate(entry: Any, data: Any, model: type[Any]) -> Finding:
@@ -116,7 +128,7 @@ def _message(error: Any, location: KeyPath, model: type[Any]) -> str:
 
 
 def _missing(entry: _Entry) -> str:
-    return "this required key is missing"
+    return MISSING
 
 
 def _unknown_key(entry: _Entry) -> str:
@@ -207,8 +219,10 @@ def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
 def _inner(annotation: Any, part: str | int) -> Any:
     """The type one step further along a location."""
     annotation = _bare(annotation)
-    if _is_model(annotation):
+    if _is_model(annotation) and part in annotation.model_fields:
         return annotation.model_fields[part].annotation
+    if _is_model(annotation):  # a union of one: its tag leads nowhere else
+        return annotation
     if get_origin(annotation) in (Union, types.UnionType):
         return next((m for m in get_args(annotation) if part in member_tags(m)), None)
     arguments = get_args(annotation)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from arch.spec import Architecture
 from mapper.hierarchy import Execution, execution
+from mapper.lower import aside_work
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
 from sim import roofline
+from sim.kernel_models import evaluate, runs_kernels
 from sim.lowered import Lowered
 from sim.ports import Prices
 from sim.prices import price, price_all
@@ -27,6 +29,9 @@ def least_costs(workload: Workload, architecture: Architecture) -> LeastCosts:
 
     Raises ``InfeasibleError`` if no unit can do some operation at all.
     """
+    if runs_kernels(architecture):
+        metrics = evaluate(workload, architecture, {}, "roofline")
+        return LeastCosts(latency_ps=metrics.latency_ps, energy_pj=metrics.energy_pj)
     prices = price_all(architecture, price)
     runs = [execution(workload, operator, architecture) for operator in workload.operators]
     latency = sum(roofline.estimate(_unmapped(run), prices).latency_ps for run in runs)
@@ -39,7 +44,11 @@ def _unmapped(run: Execution) -> Lowered:
 
 
 def _energy_pj(run: Execution, prices: Prices) -> float:
-    compute = prices[run.compute.name].energy_pj(Work(operations=run.operator.operations))
+    operations = run.operator.points * run.ops_per_point
+    compute = prices[run.compute.name].energy_pj(Work(operations=operations))
+    for aside in run.asides:
+        work = aside_work(aside, run.operator.extents)
+        compute += prices[aside.compute.name].energy_pj(work)
     moved = (prices[p[0].name].energy_pj(_once(run, i)) for i, p in enumerate(run.paths))
     return compute + sum(moved)
 

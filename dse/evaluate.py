@@ -13,13 +13,11 @@ from dse.config import SearchConfig
 from dse.document import metrics_document
 from dse.limits import broken, violations
 from dse.mapping_document import mapping_document
+from dse.simulation import Simulation, simulate
 from dse.trial import TrialState
-from mapper.cost import InfeasibleError, Metrics
-from mapper.search.exact import SearchResult
-from mapper.search.network import map_workload
+from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
-from sim.models import cost_model
-from sim.prices import price
+from sim.engines import DEFAULT
 
 #: The constraint of a design on which some operator has no mapping at all.
 FITS = "fits"
@@ -54,10 +52,11 @@ class _Cost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointEvaluator:
-    """The evaluator of a search; sent once to each worker."""
+    """The evaluator of a search; sent once to each worker. Any ``engine`` has one result."""
 
     config: SearchConfig
     workloads: Mapping[str, Workload]
+    engine: str = DEFAULT
 
     def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
         started = time.perf_counter()
@@ -71,7 +70,7 @@ class PointEvaluator:
         if reason:
             return self._unmapped(architecture, reason, {})
         try:
-            runs = {spec: self._run(w, architecture) for spec, w in self.workloads.items()}
+            runs = {spec: self._simulated(w, architecture) for spec, w in self.workloads.items()}
         except InfeasibleError as error:
             return self._unmapped(architecture, str(error), {FITS: error.violation})
         totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
@@ -81,15 +80,13 @@ class PointEvaluator:
             reason=reason,
             objectives=totals,
             constraints=violations(self.config.constraints, totals),
-            metrics={spec: run.document() for spec, run in runs.items()},
+            metrics={spec: document(run) for spec, run in runs.items()},
             cost_model_calls=sum(run.calls for run in runs.values()),
         )
 
-    def _run(self, workload: Workload, architecture: Architecture) -> _Run:
-        results = map_workload(workload, architecture, price, self.config.mapping.objective)
-        mappings = {name: result.mapping for name, result in results.items()}
-        metrics = cost_model(self.config.fidelity).evaluate(workload, architecture, mappings)
-        return _Run(metrics=metrics, results=results)
+    def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
+        fidelity, objective = self.config.fidelity, self.config.mapping.objective
+        return simulate(workload, architecture, fidelity, objective, engine=self.engine)
 
     def _unmapped(
         self, architecture: Architecture, reason: str, violated: Mapping[str, float]
@@ -124,23 +121,12 @@ class PointEvaluator:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """One workload on one design: its cost, and how its mappings were found."""
-
-    metrics: Metrics
-    results: Mapping[str, SearchResult]
-
-    @property
-    def calls(self) -> int:
-        """Those of the mapping searches, and the final evaluation."""
-        return sum(result.calls for result in self.results.values()) + 1
-
-    def document(self) -> dict[str, Any]:
-        """As ``dse simulate --json``, and for each operator its mapping and how good it is."""
-        document = metrics_document(self.metrics)
-        for entry in document["operators"]:
-            result = self.results[entry["name"]]
+def document(run: Simulation) -> dict[str, Any]:
+    """As ``dse simulate --json``, and for each mapped operator its mapping and how good it is."""
+    plain = metrics_document(run.metrics)
+    for entry in plain["operators"]:
+        result = run.results.get(entry["name"])
+        if result is not None:
             entry["mapping"] = {
                 "calls": result.calls,
                 "optimal": result.optimal,
@@ -148,4 +134,4 @@ class _Run:
                 "gap": result.gap,
                 **mapping_document(result.mapping),
             }
-        return document
+    return plain

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arch.errors import InputError, Problem
-from mapper.sliding import axis_moved, distinct_clear, distinct_positions
+from mapper.sliding import distinct_clear, distinct_positions, tiles_moved
 from mapper.workload.operators import Access, Operator
 
 Range = tuple[int, int]
@@ -231,8 +231,8 @@ def _coupled_moved(
     axis: Axis, ranges: tuple[Range, ...], tiles: tuple[int, ...], parallel: tuple[int, ...]
 ) -> int:
     starts, stops = zip(*ranges, strict=True)
-    rows = np.array([tiles], dtype=np.int64), np.array([parallel], dtype=np.int64)
-    return int(axis_moved(axis_record(axis), _vector(starts), _vector(stops), *rows)[0])
+    box = _vector(starts), _vector(stops)
+    return int(tiles_moved(axis_record(axis), *box, _vector(tiles), _vector(parallel)))
 
 
 @lru_cache(maxsize=1 << 16)

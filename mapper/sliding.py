@@ -77,24 +77,14 @@ def _met(axis: IntArray, counts: IntArray) -> NDArray[np.bool_]:
 
 
 @compiled
-def axis_moved(
-    axis: IntArray, starts: IntArray, stops: IntArray, tiles: IntArray, parallel: IntArray
-) -> IntArray:
-    """Positions moved when the box is visited tile by tile; one answer per row of ``tiles``.
+def tiles_moved(
+    axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
+) -> int:
+    """Positions moved when the box is visited tile by tile.
 
     With ``parallel`` all ones, overlapping needs within a tile count once and padding is not
     moved. Otherwise each active instance receives its own contiguous share of the tile.
     """
-    answers = np.empty(len(tiles), dtype=np.int64)
-    for row in range(len(tiles)):
-        answers[row] = _moved(axis, starts, stops, tiles[row], parallel[row])
-    return answers
-
-
-@compiled
-def _moved(
-    axis: IntArray, starts: IntArray, stops: IntArray, tile: IntArray, parallel: IntArray
-) -> int:
     for instances in parallel:
         if instances != 1:
             return _moved_in_shares(axis, starts, stops, tile, parallel)

@@ -37,7 +37,8 @@ def prices(
 
 
 @cache
-def _import_devices() -> None:
+def import_devices() -> None:
+    """Runs every module of ``sim/devices``, which registers its prices and models."""
     package = importlib.import_module("sim.devices")
     for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"sim.devices.{module}")
@@ -45,7 +46,7 @@ def _import_devices() -> None:
 
 def price(component: Component) -> Price:
     """The price of a component. A type that no device module prices is a mistake in the family."""
-    _import_devices()
+    import_devices()
     kind = type(component)
     if kind not in _PRICED:
         known = ", ".join(sorted(priced.__name__ for priced in _PRICED))

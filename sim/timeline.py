@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from arch.spec import Architecture
-from mapper.cost import Mappings, PriceList
+from mapper.cost import Mappings, Metrics, PriceList
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 from sim.engine import Listeners, simulate
+from sim.kernel_models import evaluate, runs_kernels
 from sim.lowered import lower_operator, operators_with_mappings
 from sim.prices import price, price_all
 from sim.process import Process
@@ -42,6 +43,9 @@ def timeline(
     workload: Workload, architecture: Architecture, mappings: Mappings, price_of: PriceList = price
 ) -> Iterator[Slice]:
     """Slices of all operators, one operator after the other; within one, in order of issue."""
+    if runs_kernels(architecture):
+        yield from kernel_slices(evaluate(workload, architecture, {}, "event"))
+        return
     prices = price_all(architecture, price_of)
     start = 0
     for operator, mapping, _ in operators_with_mappings(workload, mappings):
@@ -58,6 +62,26 @@ def timeline(
         for piece in slices:
             yield replace(piece, start_ps=piece.start_ps + start)
         start += latency
+
+
+def kernel_slices(metrics: Metrics) -> Iterator[Slice]:
+    """Kernels one after the other, and how long each keeps every component busy."""
+    start = 0
+    for run in metrics.operators:
+        tracks = {name: part.busy_ps for name, part in run.components.items() if part.busy_ps}
+        for group, track, busy in (
+            ("operators", "operator", run.latency_ps),
+            *(("ports", name, busy) for name, busy in tracks.items()),
+        ):
+            yield Slice(
+                group=group,
+                track=track,
+                name=run.name,
+                start_ps=start,
+                duration_ps=busy,
+                busy_ps=busy,
+            )
+        start += run.latency_ps
 
 
 def operator_timeline(operator: Operator, schedule: Schedule) -> tuple[int, list[Slice]]:

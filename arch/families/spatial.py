@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from arch import technology
+from arch.dram_device import DramDevice
+from arch.families.dram_system import device_named
 from arch.families.spatial_schema import (
     ComponentConfig,
     DramConfig,
@@ -40,7 +42,9 @@ from arch.technology import Estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dram(Memory):
-    """Off-chip memory; reads and writes share its bus."""
+    """Off-chip memory; reads and writes share its bus. ``device``: what it is in detail."""
+
+    device: DramDevice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,16 +155,22 @@ def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
     energy = config.energy
     if isinstance(energy, str):
         energy = technology.dram_pj_per_byte(str(config.type)).at(chip.corner)
+    device = None if config.timing is None else device_named(config.timing)
+    bandwidth, latency_ps = config.bandwidth, config.latency
+    if device is not None:
+        bandwidth = device.peak_bytes_per_s
+        latency_ps += device.idle_latency_cycles("hit") * device.cycle_ps
     return Dram(
         name=name,
         size_bytes=config.size,
         roles=ROLES,
-        read_bytes_per_s=round(config.bandwidth),
-        write_bytes_per_s=round(config.bandwidth),
+        read_bytes_per_s=_bandwidth(bandwidth, 1),
+        write_bytes_per_s=_bandwidth(bandwidth, 1),
         shared_port=True,
         read_pj_per_byte=energy,
         write_pj_per_byte=energy,
-        latency_ps=config.latency,
+        latency_ps=latency_ps,
+        device=device,
         area_mm2=config.area,
         leakage_w=config.leakage,
     )
@@ -231,6 +241,7 @@ def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:
         interval_ps=chip.period_ps,
         latency_ps=(skew + config.mac_pipeline) * chip.period_ps,
         energy_pj=chip.auto(config.mac_energy, technology.mac_pj(chip.node_nm, dtypes)),
+        skips=tuple(config.skips),
     )
     return PeArray(
         name=name,

@@ -33,6 +33,7 @@ from arch.fields import (
     RegisterSize,
     Role,
     Roles,
+    Skips,
     SramBandwidth,
     SramEnergy,
     SramSize,
@@ -52,11 +53,15 @@ class DramConfig(StrictModel):
     kind: Literal["dram"]
     size: DramSize
     bandwidth: DramBandwidth
+    """``auto``: the peak of ``timing``."""
+    timing: str | None = None
+    """An architecture of family ``dram_system``: banks, rows, refresh and bus turnaround are then
+    simulated at event fidelity, instead of a bandwidth and a latency."""
     energy: DramEnergy
     """Per bit or byte moved; ``auto`` takes that of ``type``."""
     type: DramType | None = None
     latency: Latency
-    """From a request to its first byte."""
+    """From a request to its first byte; with ``timing``, what comes on top of its own."""
     keeps: Roles = Field(default=["input", "weight", "output"])
     area: OffChipArea = 0.0
     leakage: OffChipPower = 0.0
@@ -121,6 +126,9 @@ class PeArrayConfig(StrictModel):
     """Cycles from a product's operands to its sum."""
     dtypes: Dtypes
     """Types of the operands; one narrower than the multiplier is sign-extended."""
+    skips: Skips = Field(default=[])
+    """Zeros that take neither time nor energy: of ``block`` or (say) ``2:4`` sparse operands, or
+    ``unstructured``."""
     mac_energy: OperationEnergy = "auto"
     area: Area = "auto"
     leakage: Leakage = "auto"
@@ -257,6 +265,16 @@ def _off_chip(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterat
         if dram.get("energy") == "auto" and dram.get("type") is None:
             message = "'auto' needs 'type'; allowed " + ", ".join(technology.DRAM_TYPES)
             yield Finding(("components", name, "energy"), message)
+        yield from _timing(("components", name), dram)
+
+
+def _timing(path: tuple[str, str], dram: Mapping[str, Any]) -> Iterator[Finding]:
+    """Its bandwidth is the timing's own."""
+    timed, auto = dram.get("timing") is not None, dram.get("bandwidth") == "auto"
+    if auto and not timed:
+        yield Finding((*path, "bandwidth"), "'auto' needs 'timing'")
+    if timed and "bandwidth" in dram and not auto:
+        yield Finding((*path, "bandwidth"), "must be 'auto', since 'timing' says what it is")
 
 
 def _roles(component: Mapping[str, Any], default: tuple[str, ...] = ()) -> tuple[Any, ...]:
@@ -272,7 +290,8 @@ def _kept(
     kept = [role for name in on_chip for role in _roles(components[name])]
     streamed = data.get("streamed", [])
     misread = not isinstance(streamed, list) or any(role not in ROLES for role in kept)
-    if misread or not on_chip:
+    undecided = any("keeps" not in components[name] for name in on_chip)
+    if misread or undecided or not on_chip:
         return
     for role in ROLES:
         if role not in kept and role not in streamed:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 
+from arch.units import format_time_ps
 from dse.cli.console import table
 from dse.quantities import Quantity
 from dse.report.designs import START, Design, label, nearest_misses, recommended
+from dse.report.evidence import Evidence
 from dse.report.settings import all_paths, setting
 from dse.study import Study
 from dse.trial import Trial
 
+#: The fidelity that ``dse simulate`` uses unless told otherwise.
+SIMULATED = "event"
 
-def print_summary(console: Console, study: Study, seconds: float) -> None:
-    """How much was looked at, and the designs to build beside the one it started from."""
+
+def print_summary(console: Console, study: Study, evidence: Evidence, seconds: float) -> None:
+    """How much was looked at, and the designs to build beside the one it started from.
+
+    Their latency is shown at event fidelity too, which ``dse simulate`` uses.
+    """
     feasible = sum(trial.feasible for trial in study.trials)
     console.print(
         f"{study.config.name}: {len(study.trials):,} of {study.config.space.size:,} designs "
@@ -30,7 +38,7 @@ def print_summary(console: Console, study: Study, seconds: float) -> None:
         return
     if all(design.trial is not study.start for design in designs):
         designs = (Design(trial=study.start, roles=()), *designs)
-    console.print(table("", ("", *map(heading, designs)), rows(study, designs)))
+    console.print(table("", ("", *map(heading, designs)), rows(study, evidence, designs)))
 
 
 def heading(design: Design) -> str:
@@ -38,14 +46,25 @@ def heading(design: Design) -> str:
     return f">{design.label}\n{roles}" if roles else f">{START}"
 
 
-def rows(study: Study, designs: tuple[Design, ...]) -> Iterator[tuple[str, ...]]:
-    """One line per objective, then one per parameter."""
+def rows(
+    study: Study, evidence: Evidence, designs: tuple[Design, ...]
+) -> Iterator[tuple[str, ...]]:
+    """One line per objective, the simulated latency, then one per parameter."""
     trials = [design.trial for design in designs]
     for objective in study.config.objectives:
         yield objective.name, *(shown(study, trial, objective) for trial in trials)
+    if study.config.fidelity != SIMULATED:
+        latency = {check.number: check.latency_ps[SIMULATED] for check in evidence.checks}
+        yield f"latency, {SIMULATED}", *(simulated(latency, trial) for trial in trials)
     architectures = [study.config.architecture(trial.overrides) for trial in trials]
     for path in all_paths(study.config.space):
         yield path, *(str(setting(architecture, path)) for architecture in architectures)
+
+
+def simulated(latency_ps: Mapping[int, float], trial: Trial) -> str:
+    """Nothing for a start that no mapping fits on."""
+    found = latency_ps.get(trial.number)
+    return "–" if found is None else format_time_ps(found)
 
 
 def shown(study: Study, trial: Trial, objective: Quantity) -> str:

@@ -22,7 +22,8 @@ from dse.trial import Trial
 from mapper.cost import Mappings
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
-from sim.models import FIDELITIES, cost_model
+from sim.kernel_models import evaluate
+from sim.models import FIDELITIES
 from sim.timeline import Slice, timeline
 
 #: The parameter that chooses among the sources of the technology's numbers.
@@ -66,7 +67,11 @@ def collect(study: Study) -> Evidence:
 
 def _mappings(trial: Trial) -> dict[str, Mappings]:
     return {
-        spec: {o["name"]: mapping_of(o["name"], o["mapping"]) for o in document["operators"]}
+        spec: {
+            o["name"]: mapping_of(o["name"], o["mapping"])
+            for o in document["operators"]
+            if "mapping" in o
+        }
         for spec, document in (trial.metrics or {}).items()
     }
 
@@ -102,10 +107,10 @@ def _totals(
     config: SearchConfig, workloads: Mapping[str, Workload], mapped: _Mapped, fidelity: str
 ) -> Mapping[str, float]:
     """The quantities of a trial, by key."""
-    model = cost_model(fidelity)
     latency = energy = 0.0
     for w in config.workloads:
-        run = model.evaluate(workloads[w.spec], mapped.architecture, mapped.mappings[w.spec])
+        mappings = mapped.mappings[w.spec]
+        run = evaluate(workloads[w.spec], mapped.architecture, mappings, fidelity)
         latency += w.weight * run.latency_ps
         energy += w.weight * run.energy_pj
     return {

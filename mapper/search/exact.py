@@ -59,9 +59,16 @@ def map_operator(
     breaks ties. Raises ``InfeasibleError`` if no mapping fits, naming the memory.
     """
     run = execution(workload, operator, architecture)
+    return map_execution(run, architecture.leakage_w, price, objective)
+
+
+def map_execution(
+    run: Execution, leakage_w: float, price: PriceList, objective: str = "edp"
+) -> SearchResult:
+    """As ``map_operator``, for an operator already placed on its unit and its memories."""
     coefficients = Coefficients(
         run=run,
-        leakage_w=architecture.leakage_w,
+        leakage_w=leakage_w,
         price=price,
         objective=OBJECTIVES[objective],
     )

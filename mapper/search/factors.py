@@ -12,7 +12,7 @@ from mapper.footprint import axis_record
 from mapper.hierarchy import Execution
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Tilings
-from mapper.sliding import axis_moved, distinct_clear
+from mapper.sliding import distinct_clear, tiles_moved
 
 MOVED, HELD, VISITS, REVISITS, FRESH, USED = range(6)
 KINDS = {
@@ -146,145 +146,149 @@ def _group(
     )
 
 
+class _Rows(NamedTuple):
+    """One column in the making: tile and spatial factor ``[dim, row]``, and the product so far."""
+
+    tile: IntArray
+    parallel: IntArray
+    factor: IntArray
+
+
+# Compiled code below loops over elements: operations on whole arrays take numba ten times
+# longer to compile, and whoever uses the tool for the first time waits for that.
+
+
 @compiled
 def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
     """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1)."""
-    dims, rows, depth = levels.shape
+    dims, rows, _ = levels.shape
     answer = np.empty((rows, len(group.columns)))
-    tile = np.empty((dims, rows), dtype=np.int64)
-    parallel = np.empty((dims, rows), dtype=np.int64)
-    count = np.empty(rows, dtype=np.int64)
-    lift = np.ones(rows, dtype=np.int64)
-    _unroll(spatial, group.contended, parallel)
-    for d in range(dims):
-        lift *= parallel[d]
+    scratch = _Rows(
+        np.empty((dims, rows), dtype=np.int64),
+        np.empty((dims, rows), dtype=np.int64),
+        np.empty(rows, dtype=np.int64),
+    )
     for c in range(len(group.columns)):
-        column = group.columns[c]
-        kind, operand = column[KIND], column[OPERAND]
-        _unroll(spatial, column[AXES], parallel)
-        for d in range(dims):
-            if group.picked[d]:
-                tile[d] = levels[d, :, column[LEVEL] % depth]
-            else:
-                tile[d] = 1 if kind == HELD else group.extents[d]
-        count[:] = 1
-        _times_separate(group, kind, operand, tile, parallel, count)
-        if kind <= HELD:
-            _times_axes(group, kind, operand, tile, parallel, count)
-        answer[:, c] = count * lift if column[LIFTED] else count
+        for row in range(rows):
+            scratch.factor[row] = 1
+        if group.columns[c, LIFTED]:
+            _unroll(spatial, group.contended, scratch.parallel)
+            _times_used(scratch)
+        _unroll(spatial, group.columns[c, AXES], scratch.parallel)
+        _pick_tiles(group, c, levels, scratch.tile)
+        _times_column(group, group.columns[c, KIND], group.columns[c, OPERAND], scratch)
+        for row in range(rows):
+            answer[row, c] = scratch.factor[row]
     return answer
-
-
-@compiled
-def _times_separate(
-    group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
-) -> None:
-    """What each dimension contributes on its own."""
-    if kind == MOVED:
-        _times_moved(group, operand, tile, parallel, count)
-    elif kind == HELD:
-        _times_held(group, operand, tile, parallel, count)
-    elif kind == USED:
-        for d in range(len(parallel)):
-            count *= parallel[d]
-    else:
-        _times_chunks(group, kind, tile, count)
 
 
 @compiled
 def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
     """Spatial factor of each dimension over the axes of the mask."""
-    factors[:] = 1
-    for axis in range(spatial.shape[2]):
-        if axes >> axis & 1:
-            for d in range(len(factors)):
-                factors[d] *= spatial[d, :, axis]
+    for d in range(factors.shape[0]):
+        for row in range(factors.shape[1]):
+            factors[d, row] = 1
+            for axis in range(spatial.shape[2]):
+                if axes >> axis & 1:
+                    factors[d, row] *= spatial[d, row, axis]
 
 
 @compiled
-def _times_chunks(group: Group, kind: int, tile: IntArray, count: IntArray) -> None:
-    for d in range(len(tile)):
+def _pick_tiles(group: Group, column: int, levels: IntArray, tile: IntArray) -> None:
+    """The tile of each dimension; of one that is not picked, the one that counts least."""
+    level = group.columns[column, LEVEL] % levels.shape[2]
+    for d in range(tile.shape[0]):
+        least = 1 if group.columns[column, KIND] == HELD else group.extents[d]
+        for row in range(tile.shape[1]):
+            tile[d, row] = levels[d, row, level] if group.picked[d] else least
+
+
+@compiled
+def _times_column(group: Group, kind: int, operand: int, rows: _Rows) -> None:
+    if kind == USED:
+        _times_used(rows)
+    elif kind > HELD:
+        _times_chunks(group, kind, rows)
+    else:
+        for d in range(len(group.extents)):
+            if group.picked[d] and group.separate[operand, d]:
+                _times_separate(group, kind, operand, d, rows)
+        for k in range(len(group.axis_operand)):
+            if group.axis_operand[k] == operand:
+                _times_axis(group, kind, k, rows)
+
+
+@compiled
+def _times_used(rows: _Rows) -> None:
+    for d in range(rows.parallel.shape[0]):
+        for row in range(len(rows.factor)):
+            rows.factor[row] *= rows.parallel[d, row]
+
+
+@compiled
+def _times_chunks(group: Group, kind: int, rows: _Rows) -> None:
+    for d in range(len(group.extents)):
         if kind == VISITS or (group.reduction[d] != 0) == (kind == REVISITS):
-            for row in range(len(count)):
-                count[row] *= -(-group.extents[d] // tile[d, row])
+            for row in range(len(rows.factor)):
+                rows.factor[row] *= -(-group.extents[d] // rows.tile[d, row])
 
 
 @compiled
-def _times_moved(
-    group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
-) -> None:
-    """All but what is counted on a shared axis."""
-    for d in range(len(tile)):
-        extent = group.extents[d]
-        if not group.picked[d] or not group.separate[operand, d]:
-            continue
-        if group.indexes[operand, d]:
-            count *= extent
-            continue
-        for row in range(len(count)):
-            size, instances = tile[d, row], parallel[d, row]
+def _times_separate(group: Group, kind: int, operand: int, dim: int, rows: _Rows) -> None:
+    """What one dimension contributes that is on no shared axis."""
+    extent, is_indexed = group.extents[dim], group.indexes[operand, dim]
+    for row in range(len(rows.factor)):
+        size, instances = rows.tile[dim, row], rows.parallel[dim, row]
+        if kind == HELD:
+            if is_indexed:
+                rows.factor[row] *= -(-size // instances)
+        elif is_indexed:
+            rows.factor[row] *= extent
+        else:
             full = extent // size
             served = full * min(instances, size) + min(instances, extent - full * size)
-            count[row] *= served
+            rows.factor[row] *= served
 
 
 @compiled
-def _times_held(
-    group: Group, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
-) -> None:
-    """All but what is counted on a shared axis."""
-    for d in range(len(tile)):
-        if group.indexes[operand, d] and group.separate[operand, d]:
-            for row in range(len(count)):
-                count[row] *= -(-tile[d, row] // parallel[d, row])
-
-
-@compiled
-def _times_axes(
-    group: Group, kind: int, operand: int, tile: IntArray, parallel: IntArray, count: IntArray
-) -> None:
-    for k in range(len(group.axis_operand)):
-        if group.axis_operand[k] == operand:
-            dims = group.on_axis[k][group.on_axis[k] >= 0]
-            record = group.records[k, : 2 + len(dims)]
-            _times_axis(
-                record, group.extents[dims], tile[dims], parallel[dims], kind == HELD, count
-            )
-
-
-@compiled
-def _times_axis(
-    record: IntArray,
-    extents: IntArray,
-    tile: IntArray,
-    parallel: IntArray,
-    held: bool,
-    count: IntArray,
-) -> None:
+def _times_axis(group: Group, kind: int, number: int, rows: _Rows) -> None:
     """What is counted on a shared axis; rows repeat each other, so counts are remembered."""
-    keys = np.full(_MEMO, -1, dtype=np.int64)
-    values = np.empty(_MEMO, dtype=np.int64)
-    start = np.zeros(len(extents), dtype=np.int64)
-    for row in range(len(count)):
-        key = _axis_key(tile, parallel, row)
+    dims = 0
+    while dims < group.on_axis.shape[1] and group.on_axis[number, dims] >= 0:
+        dims += 1
+    record = np.empty(2 + dims, dtype=np.int64)
+    for i in range(2 + dims):
+        record[i] = group.records[number, i]
+    start, stop = np.empty(dims, dtype=np.int64), np.empty(dims, dtype=np.int64)
+    tile, parallel = np.empty(dims, dtype=np.int64), np.empty(dims, dtype=np.int64)
+    for i in range(dims):
+        start[i], stop[i] = 0, group.extents[group.on_axis[number, i]]
+    keys, values = np.empty(_MEMO, dtype=np.int64), np.empty(_MEMO, dtype=np.int64)
+    for i in range(_MEMO):
+        keys[i] = -1
+    for row in range(len(rows.factor)):
+        for i in range(dims):
+            tile[i] = rows.tile[group.on_axis[number, i], row]
+            parallel[i] = rows.parallel[group.on_axis[number, i], row]
+        key = _axis_key(tile, parallel)
         slot = np.int64(np.uint64(key) * _GOLDEN >> _SHIFT)
         if key < 0 or keys[slot] != key:
-            tiles = tile[:, row].copy().reshape((1, -1))
-            instances = parallel[:, row].copy().reshape((1, -1))
             keys[slot] = key
-            if held:
-                values[slot] = distinct_clear(record, -(-tiles[0] // instances[0]))
+            if kind == HELD:
+                for i in range(dims):
+                    tile[i] = -(-tile[i] // parallel[i])
+                values[slot] = distinct_clear(record, tile)
             else:
-                values[slot] = axis_moved(record, start, extents, tiles, instances)[0]
-        count[row] *= values[slot]
+                values[slot] = tiles_moved(record, start, stop, tile, parallel)
+        rows.factor[row] *= values[slot]
 
 
 @compiled
-def _axis_key(tile: IntArray, parallel: IntArray, row: int) -> int:
-    """Equal only for rows with equal counts; -1 if the numbers do not fit."""
+def _axis_key(tile: IntArray, parallel: IntArray) -> int:
+    """Equal only where counts are equal; -1 if the numbers do not fit."""
     key = np.int64(0)
     for i in range(len(tile)):
-        if i > 1 or tile[i, row] >= 1 << 18 or parallel[i, row] >= 1 << 12:
+        if i > 1 or tile[i] >= 1 << 18 or parallel[i] >= 1 << 12:
             return -1
-        key = key << 30 | tile[i, row] << 12 | parallel[i, row]
+        key = key << 30 | tile[i] << 12 | parallel[i]
     return int(key)

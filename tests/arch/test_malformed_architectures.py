@@ -286,8 +286,9 @@ def test_all_problems_of_a_file_are_reported_at_once_in_its_order(tmp_path: Path
         load_architecture(written(tmp_path, text))
     problems = error.value.problems
     assert {problem.where for problem in problems} == {
-        *("name", "clok", "clock", "components", "components.gbuf.size", "components.array.rows")
+        *("name", "clok", "components", "components.gbuf.size", "components.array.rows")
     }
+    assert "did you mean 'clock'?" in str(error.value)
     lines = [problem.line or 0 for problem in problems]
     assert lines == sorted(lines)
 

@@ -24,8 +24,10 @@ DOCUMENT = {
     "feasible",
     "pareto",
     "best",
+    "designs",
     "cost_model_calls",
     "seconds",
+    "engine",
     "run_dir",
 }
 
@@ -56,7 +58,7 @@ def document(run_dir: Path) -> dict[str, Any]:
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches without their report, which takes longer than they do."""
     command = importlib.import_module("dse.cli.commands.search")
-    monkeypatch.setattr(command, "write_report", lambda study: study.run_dir / "report.html")
+    monkeypatch.setattr(command, "write", lambda study, evidence, folder: folder / "report.html")
 
 
 def test_the_document_and_what_lies_in_the_run_directory(
@@ -68,7 +70,12 @@ def test_the_document_and_what_lies_in_the_run_directory(
     assert set(document["best"]) == {"latency", "energy", "area"}
     assert document["run_dir"] == str(run_dir)
     for design in document["pareto"]:
-        assert {"overrides", "latency_ps", "energy_pj", "area_mm2"} <= set(design)
+        assert {"trial", "overrides", "latency_ps", "energy_pj", "area_mm2"} <= set(design)
+    front = {design["trial"] for design in document["pareto"]}
+    assert {design["trial"] for design in document["designs"]} <= front
+    roles = [role for design in document["designs"] for role in design["roles"]]
+    assert roles[0] == "compromise"
+    assert set(roles) == {"compromise", "best latency", "best energy", "best area"}
     assert (run_dir / "report.html").stat().st_size > 0
     study = load_study(run_dir)
     assert len(study.pareto()) == len(document["pareto"])

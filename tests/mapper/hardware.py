@@ -117,6 +117,16 @@ def architectures() -> dict[str, Architecture]:
             cols=3,
         ),
         architecture(
+            "nested_registers",
+            {
+                "buffer": sram(28, ["input", "output"]),
+                "acc": registers(12, ["output"], "column"),
+                "wrow": registers(8, ["weight"], "row", double_buffered=False),
+                "wreg": registers(2, ["weight"], "pe"),
+            },
+            dataflow="weight_stationary",
+        ),
+        architecture(
             "two_levels",
             {"weights": sram(24, ["weight"]), "buffer": sram(36, ["weight", "input", "output"])},
             dataflow="input_stationary",

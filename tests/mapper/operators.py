@@ -5,7 +5,7 @@ from __future__ import annotations
 from arch.datatypes import accumulator_of
 from mapper.workload.graph import Workload
 from mapper.workload.nests import ConvolutionShape, Index, Nest, Window, at, convolution, gemm
-from mapper.workload.operators import Access, Operator, Tensor
+from mapper.workload.operators import Access, AffineIndex, Operator, Tensor
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -64,6 +64,17 @@ def pooled(channels: int, size: int, window: Window) -> Workload:
         output=at("C", "P"),
     )
     return _single("max", nest, ((channels, size), (channels, outputs)))
+
+
+def pooled_twice(channels: int, outputs: int) -> Workload:
+    """The largest of each window of windows: three loops run along one padded axis."""
+    index = AffineIndex((("P", 4), ("R", 2), ("S", 1)), -1)
+    nest = Nest(
+        extents={"C": channels, "P": outputs, "R": 3, "S": 2},
+        inputs=((*at("C"), index),),
+        output=at("C", "P"),
+    )
+    return _single("max", nest, ((channels, 4 * outputs), (channels, outputs)))
 
 
 def added(rows: int, columns: int) -> Workload:

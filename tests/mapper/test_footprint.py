@@ -59,7 +59,7 @@ def window_axes(draw: st.DrawFn, outer: str, inner: str) -> tuple[dict[str, int]
     """A sliding window with any stride and dilation, padding (or slack) on both sides."""
     extents = {outer: draw(st.integers(1, 7)), inner: draw(st.integers(1, 4))}
     stride, dilation = draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    before, after = draw(st.integers(-1, 3)), draw(st.integers(-1, 3))
+    before, after = (draw(st.sampled_from((0, 0, 0, -1, 1, 2, 3))) for _ in range(2))
     reach = stride * (extents[outer] - 1) + dilation * (extents[inner] - 1) + 1
     offset, size = -before, reach - before - after
     if draw(st.booleans()):  # mirrored: the outer loop runs from the far end
@@ -175,7 +175,7 @@ def test_held_is_enough_for_every_instance_and_tight_without_padding(data: st.Da
         for chunk in chunks(whole(c.operator), tiles)
         for share in shares(chunk, parallel)
     ]
-    assert max(needed) <= held
+    assert max(needed) <= held <= math.prod(c.shape)
     if touched(c.access, whole(c.operator), c.shape) == touched(c.access, whole(c.operator)):
         assert max(needed) == held
 
@@ -198,6 +198,22 @@ def test_a_window_moves_its_halo_once_per_tile() -> None:
     assert c.counts.moved(0, region, {"n": 1, "p": 4, "r": 3}, alone) == 3 * 6
     assert c.counts.moved(0, region, {"n": 1, "p": 4, "r": 1}, alone) == 3 * 3 * 4
     assert c.counts.held(0, {"n": 1, "p": 4, "r": 3}, alone) == 6
+
+
+def test_no_more_is_held_than_there_is() -> None:
+    """Closed form: 4 windows of 3 with a zero on either side reach 6 positions, 4 of them real."""
+    c = case({"n": 1, "p": 4, "r": 3}, (AffineIndex((("p", 1), ("r", 1)), -1),), (4,))
+    assert c.counts.held(0, dict(c.operator.extents), serial(c.operator)) == 4
+    assert c.counts.held(0, {"n": 1, "p": 1, "r": 3}, serial(c.operator)) == 3
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+def test_windows_overlap_meet_or_leave_gaps(stride: int) -> None:
+    """Closed form: 6 windows of 3 share 2 elements, share 1, just meet, leave 1 out."""
+    index = (AffineIndex((("p", stride), ("r", 1))),)
+    c = case({"n": 1, "p": 6, "r": 3}, index, (5 * stride + 3,))
+    assert c.counts.operands[0].elements == min(5 * stride + 3, 6 * 3)
+    assert c.counts.groups == ((("n",), ("p", "r")) if stride < 3 else (("n",), ("p",), ("r",)))
 
 
 def test_multicast_counts_a_copy_per_instance() -> None:

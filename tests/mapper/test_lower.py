@@ -33,13 +33,14 @@ CLEAR = (
     operators.batched_product(2, 3, 4, 5),
     operators.convolved(2, 3, (9,), window(3)),
     operators.convolved(2, 4, (9,), window(2, stride=3), groups=2),
-    operators.convolved(1, 2, (5, 6), window(2, axes=2)),
+    operators.convolved(1, 2, (4, 5), window(2, axes=2)),
 )
 PADDED = (
     operators.convolved(2, 3, (6,), window(3, padding=1)),
     operators.convolved(3, 3, (8,), window(3, stride=2, padding=1, dilation=2), groups=3),
-    operators.convolved(1, 2, (4, 5), window(3, padding=1, axes=2)),
+    operators.convolved(1, 2, (3, 4), window(3, padding=1, axes=2)),
     operators.pooled(3, 8, window(3, stride=2, padding=1)),
+    operators.pooled_twice(2, 3),
     operators.added(7, 5),
 )
 
@@ -51,7 +52,7 @@ def test_totals_are_those_of_walking_the_nest(name: str) -> None:
     rng = np.random.default_rng(list(architectures()).index(name))
     for workload in CLEAR if name == "row_stationary" else (*CLEAR, *PADDED):
         run = execution(workload, workload.operators[0], device)
-        for _ in range(4):
+        for _ in range(3):
             mapping = drawn_mapping(workload, device, rng)
             program = lower_execution(run, mapping)
             totals = {c: work for c, work in program.total_work().items() if work != Work()}

@@ -34,6 +34,7 @@ WORKLOADS = {
     "grouped convolution": operators.convolved(4, 4, (7,), window(3, padding=1), groups=2),
     "depthwise convolution": operators.convolved(3, 3, (5, 4), window(3, 2, 1, axes=2), groups=3),
     "pooling": operators.pooled(5, 11, window(3, 2, padding=1)),
+    "pooling of pooling": operators.pooled_twice(2, 4),
     "addition": operators.added(9, 7),
 }
 

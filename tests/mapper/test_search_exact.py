@@ -130,9 +130,9 @@ class Unrestricted(StageOrder):
 def test_loops_above_a_stage_that_does_not_depend_on_them_gain_nothing() -> None:
     """The search leaves them out; here they are all enumerated."""
     chosen = [
-        Scenario(operators.product(2, 1, 4), architectures()["output_stationary"]),
-        Scenario(operators.product(1, 2, 3), architectures()["weight_stationary"]),
-        Scenario(operators.added(3, 4), architectures()["free"]),
+        Scenario(operators.product(2, 1, 3), architectures()["output_stationary"]),
+        Scenario(operators.product(1, 2, 2), architectures()["weight_stationary"]),
+        Scenario(operators.added(3, 2), architectures()["free"]),
         Scenario(
             operators.convolved(1, 2, (3,), operators.window(2, padding=1)),
             architectures()["weights_bypass"],

@@ -13,15 +13,21 @@ import typer
 
 from arch.errors import InputError, Problem
 from dse.cli import arguments, exits, inputs
-from dse.cli.commands.report import write_report
 from dse.cli.console import messages, print_json, results
 from dse.cli.search_progress import Progress
 from dse.cli.search_summary import print_summary
 from dse.config import SearchConfig
 from dse.load_config import load_search
+from dse.report.designs import recommended
+from dse.report.evidence import Evidence
+from dse.report.files import write
+from dse.report.models import collect
 from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
+from dse.trial import Trial
+from sim.engines import DEFAULT, ENGINES
+from sim.models import EVENT
 
 #: Where searches go that were not told where to go.
 RUNS = Path("runs")
@@ -43,6 +49,7 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
     ] = None,
+    engine: arguments.Engine = DEFAULT,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -52,6 +59,7 @@ def run(
     interruptions nor the number of workers change the result.
     """
     workers = cores() if workers is None else inputs.positive("--workers", workers)
+    inputs.choice("--engine", engine, tuple(ENGINES))
     asked = load_search(config)
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
@@ -65,17 +73,27 @@ def run(
                 workers=min(workers, asked.batch),
                 resume=resume,
                 on_trial=progress.show,
+                engine=engine,
             )
         )
     seconds = time.perf_counter() - started
-    messages().print("writing the report ...")
-    report = write_report(study)
-    if as_json:
-        print_json(document(study, seconds))
-    else:
-        print_summary(results(), study, seconds)
-        results().print(f"report: {report}", soft_wrap=True)
+    conclude(study, seconds, engine, as_json=as_json)
     raise typer.Exit(exit_code(study))
+
+
+def conclude(study: Study, seconds: float, engine: str, *, as_json: bool) -> None:
+    """Write the report and say what came out. ``engine`` ran the simulations, if any."""
+    messages().print("writing the report ...")
+    evidence = collect(study)
+    report = write(study, evidence, study.run_dir)
+    used = engine if study.config.fidelity == EVENT else None
+    if as_json:
+        print_json({**document(study, evidence, seconds), "engine": used})
+        return
+    print_summary(results(), study, evidence, seconds)
+    if used:
+        results().print(f"simulated with: {used} engine")
+    results().print(f"report: {report}", soft_wrap=True)
 
 
 def cores() -> int:
@@ -106,21 +124,34 @@ def numbered(name: str) -> Iterator[Path]:
     yield path
 
 
-def document(study: Study, seconds: float) -> dict[str, Any]:
+def document(study: Study, evidence: Evidence, seconds: float) -> dict[str, Any]:
     """What ``--json`` prints."""
     best = {o.name: study.best(o.key) for o in study.config.objectives}
     return {
         "trials": len(study.trials),
         "feasible": sum(trial.feasible for trial in study.trials),
-        "pareto": [
-            {"trial": t.number, "overrides": dict(t.overrides), **t.objectives}
-            for t in study.pareto()
-        ],
+        "pareto": [entry(trial) for trial in study.pareto()],
         "best": {name: dict(trial.overrides) for name, trial in best.items() if trial},
+        "designs": list(recommendations(study, evidence)),
         "cost_model_calls": study.cost_model_calls,
         "seconds": seconds,
         "run_dir": str(study.run_dir),
     }
+
+
+def recommendations(study: Study, evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """The designs of the summary: what each is for, and its latency at every fidelity."""
+    latencies = {check.number: check.latency_ps for check in evidence.checks}
+    for design in recommended(study.feasible, study.objective_keys):
+        yield {
+            "roles": [role.name for role in design.roles],
+            **entry(design.trial),
+            "latency_ps_by_fidelity": dict(latencies[design.trial.number]),
+        }
+
+
+def entry(trial: Trial) -> dict[str, Any]:
+    return {"trial": trial.number, "overrides": dict(trial.overrides), **trial.objectives}
 
 
 def exit_code(study: Study) -> int:

@@ -12,11 +12,12 @@ from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.document import metrics_document
+from dse.simulation import simulate
 from mapper.search.exact import OBJECTIVES
-from mapper.search.network import map_workload
 from mapper.workload.load import load_workload
-from sim.models import FIDELITIES, cost_model
-from sim.prices import price
+from sim.engines import DEFAULT, ENGINES
+from sim.kernel_models import runs_kernels
+from sim.models import FIDELITIES
 from sim.trace import write_trace
 
 
@@ -28,6 +29,7 @@ def run(
     ] = "event",
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
+    engine: arguments.Engine = DEFAULT,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
     ] = None,
@@ -39,16 +41,17 @@ def run(
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    inputs.choice("--engine", engine, tuple(ENGINES))
     if trace is not None:
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
-    say_if_compiling()
-    found = map_workload(network, architecture, price, objective)
-    mappings = {name: result.mapping for name, result in found.items()}
-    metrics = cost_model(fidelity).evaluate(network, architecture, mappings)
+    if not runs_kernels(architecture):
+        say_if_compiling()
+    simulation = simulate(network, architecture, fidelity, objective, engine=engine)
+    metrics = simulation.metrics
     if trace is not None:
-        write_trace(trace, network, architecture, mappings)
+        write_trace(trace, network, architecture, simulation.mappings)
         messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
     if as_json:
         print_json(metrics_document(metrics))

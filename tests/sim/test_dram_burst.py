@@ -1,0 +1,106 @@
+"""A DRAM inside a network's simulation: closed forms, and does every picosecond have a cause?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from arch.dram_device import DramChannels, DramDevice
+from arch.load import load_architecture
+from sim.devices import dram_burst as burst
+from sim.devices.dram_state import lost_ps, new_state, operand_regions, timing_vector
+
+MIB = 1 << 20
+
+
+def device(name: str = "hbm2_8ch", **changes: object) -> DramDevice:
+    overrides = {f"dram.{key}": value for key, value in changes.items()}
+    (memory,) = load_architecture(name, overrides).memories
+    assert isinstance(memory, DramChannels)
+    return memory.device
+
+
+class Served:
+    """A device with its state: transfers in, times out."""
+
+    def __init__(self, of: DramDevice) -> None:
+        self.device = of
+        self.timing = timing_vector(of)
+        self.state = new_state(self.timing)
+
+    def __call__(self, address: int, size: int, *, write: bool = False, ready: int = 0) -> int:
+        return int(burst.serve(self.state, self.timing, address, size, int(write), ready))
+
+
+# DRAMsim3 (commit 29817593), one request at a time, no refresh: 32, 18, 46 cycles of 1 ns.
+def test_idle_latencies_are_exact() -> None:
+    serve = Served(device(refresh="none"))
+    same_bank_next_row = 8 * 16 * 2048
+    assert serve(0, 64) == 32_000
+    assert serve(64, 64, ready=10**6) - 10**6 == 18_000
+    assert serve(same_bank_next_row, 64, ready=2 * 10**6) - 2 * 10**6 == 46_000
+
+
+def test_a_stream_without_refresh_runs_at_the_peak() -> None:
+    serve = Served(device(refresh="none"))
+    assert serve(0, 64 * MIB) == pytest.approx(64 * MIB / 256e9 * 1e12, rel=1e-3)
+
+
+def test_refresh_takes_its_share() -> None:
+    with_refresh = Served(device())(0, 64 * MIB)
+    without = Served(device(refresh="none"))(0, 64 * MIB)
+    assert without / with_refresh == pytest.approx(1 - 260 / 3900, rel=0.015)
+
+
+@pytest.mark.parametrize("refresh", ["none", "all_bank"])
+@pytest.mark.parametrize("page", ["open", "closed"])
+def test_parts_and_data_add_up_to_all_waiting(refresh: str, page: str) -> None:
+    serve = Served(device(refresh=refresh, page=page))
+    rng = np.random.default_rng(1)
+    waited = 0
+    ready = 0
+    for _ in range(300):
+        ready += int(rng.integers(0, 2_000_000))
+        address, size = int(rng.integers(0, 1 << 30)), int(rng.integers(1, 1 << 18))
+        waited += serve(address, size, write=bool(rng.random() < 0.4), ready=ready) - ready
+    parts = lost_ps(serve.state)
+    assert set(parts) == set(burst.CAUSES)
+    assert sum(parts.values()) + int(serve.state[burst.DATA_PS]) == waited
+    assert min(parts.values()) >= 0
+
+
+def test_nothing_is_faster_than_the_peak() -> None:
+    serve = Served(device())
+    rng = np.random.default_rng(2)
+    total, last = 0, 0
+    for _ in range(200):
+        size = int(rng.integers(1, 1 << 16))
+        last = max(last, serve(int(rng.integers(0, 1 << 28)), size))
+        total += size
+    assert last >= total * 10**12 / serve.device.peak_bytes_per_s
+
+
+def test_changing_direction_costs_the_turnaround() -> None:
+    serve = Served(device(refresh="none"))
+    serve(0, 2048 * 8)
+    before = int(serve.state[burst.COLUMN_FREE])
+    serve(2048 * 8, 2048 * 8, write=True)
+    turnaround = (14 + 2 + 2 - 4 - 2) * 1000  # CL + BURST + RTW - CWL, one burst slot included
+    assert int(serve.state[burst.TURNAROUND_PS]) == turnaround
+    assert int(serve.state[burst.COLUMN_FREE]) >= before + turnaround
+
+
+@pytest.mark.parametrize(("address", "size"), [(0, 1), (100, 64), (2000, 100), (1, 1 << 20)])
+def test_the_busiest_channel_is_the_one_that_counts(address: int, size: int) -> None:
+    timing = timing_vector(device())
+    _, bursts = burst.largest_share(timing, address, size)
+    touched = {byte // 64 for byte in range(address, address + size)}
+    channels = [unit * 64 // 2048 % 8 for unit in touched]
+    assert bursts == max(channels.count(channel) for channel in range(8))
+
+
+def test_operands_lie_in_rows_of_their_own() -> None:
+    regions = operand_regions([100, 1 << 20, 1], device())
+    rows = [set(range(b // (2048 * 8), (b + s - 1) // (2048 * 8) + 1)) for b, s, _ in regions]
+    assert all(not a & b for n, a in enumerate(rows) for b in rows[:n])
+    assert all(size % 64 == 0 for _, size, _ in regions)
