@@ -149,13 +149,14 @@ SAMPLERS: dict[str, Callable[[np.random.Generator, str], Sizes]] = {
 
 
 def _product(*names: str) -> Callable[[Sizes], float]:
-    return lambda p: float(2 * math.prod(int(p[name]) for name in names))
+    return lambda p: 2.0 * float(math.prod(int(p[name]) for name in names))
 
 
 def _block_flops(p: Sizes) -> float:
-    model, tokens = MODELS[p["model"]], p["B"] * p["S"]
+    model, tokens = MODELS[p["model"]], float(p["B"] * p["S"])
     weights = 4 * model.hidden**2 + 3 * model.hidden * model.feed_forward
-    return tokens * (2.0 * weights + 4.0 * (p["ctx"] + p["S"]) * model.hidden)
+    length = float(p["ctx"] + p["S"])
+    return tokens * (2.0 * weights + 4.0 * length * model.hidden)
 
 
 #: Upper estimates, to leave out points that would take long.
