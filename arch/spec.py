@@ -76,7 +76,8 @@ class Intrinsic:
 
     ``energy_pj`` is per scalar operation (one multiply-accumulate, one addition), so that a
     partly filled tile costs what it computes. ``latency_ps`` is from the last issue of a tile
-    to its last result (pipeline fill and drain).
+    to its last result (pipeline fill and drain). ``skips`` lists the zeros that cost neither
+    time nor energy: those of ``block`` or ``2:4`` sparse operands, or ``unstructured``: any.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Intrinsic:
     interval_ps: int
     latency_ps: int
     energy_pj: float
+    skips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,6 +241,7 @@ def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:
         interval_ps=chip.period_ps,
         latency_ps=(skew + config.mac_pipeline) * chip.period_ps,
         energy_pj=chip.auto(config.mac_energy, technology.mac_pj(chip.node_nm, dtypes)),
+        skips=tuple(config.skips),
     )
     return PeArray(
         name=name,

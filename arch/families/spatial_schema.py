@@ -33,6 +33,7 @@ from arch.fields import (
     RegisterSize,
     Role,
     Roles,
+    Skips,
     SramBandwidth,
     SramEnergy,
     SramSize,
@@ -125,6 +126,9 @@ class PeArrayConfig(StrictModel):
     """Cycles from a product's operands to its sum."""
     dtypes: Dtypes
     """Types of the operands; one narrower than the multiplier is sign-extended."""
+    skips: Skips = Field(default=[])
+    """Zeros that take neither time nor energy: of ``block`` or (say) ``2:4`` sparse operands, or
+    ``unstructured``."""
     mac_energy: OperationEnergy = "auto"
     area: Area = "auto"
     leakage: Leakage = "auto"
