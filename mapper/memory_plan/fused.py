@@ -54,13 +54,14 @@ class FusedStage:
 
 
 def can_fuse(layers: Sequence[Layer]) -> bool:
-    """Whether the layers have one input, one output, and slide over their maps.
+    """Whether the layers slide over their maps and have one input and one output.
 
-    Every map inside is read only inside, since it never exists as a whole.
+    Every map inside is made by one layer and read by another one of the stage.
     """
     made = [layer.output.name for layer in layers]
-    outside = {i.name for layer in layers for i in layer.inputs} - set(made)
-    return len(outside) == 1 and all(layer.slides for layer in layers)
+    read = {i.name for layer in layers for i in layer.inputs}
+    closed = len(set(made)) == len(made) and set(made[:-1]) <= read
+    return closed and len(read - set(made)) == 1 and all(layer.slides for layer in layers)
 
 
 def fuse(layers: Sequence[Layer]) -> FusedStage:

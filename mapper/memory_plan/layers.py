@@ -135,8 +135,12 @@ def _bytes(tensor: Tensor) -> int:
 def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> str:
     shapes = {workload.tensor(a.tensor).shape for a in inputs}
     reduced = operator.reduction_dims()
+    target = workload.tensor(operator.output.tensor)
+    written = math.prod(e for d, e in operator.extents.items() if d not in reduced)
+    if written != target.elements:
+        return "other"
     spatial = len(operator.output.index) == 4
-    if not reduced and shapes == {workload.tensor(operator.output.tensor).shape}:
+    if not reduced and shapes == {target.shape}:
         return "elementwise"
     if operator.operation != "mac":
         return "pool" if spatial and len(inputs) == 1 else "other"

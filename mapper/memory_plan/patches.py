@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mapper.memory_plan.layers import FeatureMap, Layer, Window
 from mapper.memory_plan.lifetimes import lifetimes
-from mapper.memory_plan.plan import live_bytes
+from mapper.memory_plan.plan import Buffer
 
 #: First and last row (or column), both included.
 Range = tuple[int, int]
+#: What a patch needs of each map along one axis.
+Needed = dict[str, Range]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,11 @@ def patch(layers: Sequence[Layer], per_side: int) -> PatchedStage:
     columns = list(_parts(target.width, per_side))
     tall = [_needed(layers, part, "height") for part in rows]
     wide = [_needed(layers, part, "width") for part in columns]
+    lives = lifetimes(layers)
+    inner = [lives[layer.output.name] for layer in layers[:-1]]
+    pixel_bytes = {layer.output.name: layer.output.pixel_bytes for layer in layers}
     shapes = itertools.product(_distinct(tall), _distinct(wide))
-    workspace = max(_workspace_bytes(layers, h, w) for h, w in shapes)
+    workspace = max(_workspace_bytes(inner, pixel_bytes, shape) for shape in shapes)
     area = {layer.output.name: layer.output.height * layer.output.width for layer in layers}
     done = {
         name: sum(_length(h, name) for h in tall) * sum(_length(w, name) for w in wide)
@@ -67,9 +72,9 @@ def _parts(size: int, count: int) -> Iterator[Range]:
         yield start, min(start + step, size) - 1
 
 
-def _needed(layers: Sequence[Layer], part: Range, axis: str) -> dict[str, Range]:
+def _needed(layers: Sequence[Layer], part: Range, axis: str) -> Needed:
     """The range of each map that a range of the last one needs, padding left out."""
-    found: dict[str, Range] = {layers[-1].output.name: part}
+    found: Needed = {layers[-1].output.name: part}
     for layer in reversed(layers):
         first, last = found[layer.output.name]
         window = layer.rows if axis == "height" else layer.columns
@@ -85,30 +90,24 @@ def _end(window: Window, last: int, size: int) -> int:
     return min(size - 1, last * window.stride - window.pad + window.reach - 1)
 
 
-def _length(needed: dict[str, Range], name: str) -> int:
+def _length(needed: Needed, name: str) -> int:
     first, last = needed[name]
     return last - first + 1
 
 
-def _distinct(parts: Sequence[dict[str, Range]]) -> list[dict[str, Range]]:
+def _distinct(parts: Sequence[Needed]) -> list[Needed]:
     """One of those that need equally much of every map."""
     by_lengths = {tuple(_length(part, name) for name in part): part for part in parts}
     return list(by_lengths.values())
 
 
 def _workspace_bytes(
-    layers: Sequence[Layer], rows: dict[str, Range], columns: dict[str, Range]
+    inner: Sequence[Buffer], pixel_bytes: dict[str, int], shape: tuple[Needed, Needed]
 ) -> int:
     """Live bytes of a patch's own maps; the stage's input and output are elsewhere."""
-
-    def cut(feature_map: FeatureMap) -> FeatureMap:
-        tall, wide = _length(rows, feature_map.name), _length(columns, feature_map.name)
-        return replace(feature_map, height=tall, width=wide)
-
-    small = [
-        replace(layer, inputs=tuple(map(cut, layer.inputs)), output=cut(layer.output))
-        for layer in layers
-    ]
-    made = {layer.output.name for layer in layers[:-1]}
-    own = [buffer for name, buffer in lifetimes(small).items() if name in made]
-    return live_bytes(own) if own else 0
+    rows, columns = shape
+    sizes = [pixel_bytes[b.name] * _length(rows, b.name) * _length(columns, b.name) for b in inner]
+    return max(
+        sum(size for b, size in zip(inner, sizes, strict=True) if b.first <= step <= b.last)
+        for step in {b.first for b in inner}
+    )

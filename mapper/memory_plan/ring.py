@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mapper.memory_plan.arena import first_fit
 from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.offsets import overlap
@@ -88,11 +89,12 @@ def _solve(buffers: Mapping[str, Buffer], starts_before: Mapping[tuple[str, str]
         constraints=program.constraints,
         options={"time_limit": TIME_LIMIT_S},
     )
-    if found.x is None:  # the solver ran out of time before its first solution
-        return _one_after_the_other(buffers)
-    starts = {name: round(found.x[i]) for i, name in enumerate(buffers)}
+    starts = _linear(buffers)
+    if found.x is not None:
+        better = {name: round(found.x[i]) for i, name in enumerate(buffers)}
+        starts = min(starts, better, key=lambda s: _window(buffers, s))
     span = _window(buffers, starts)
-    bound = span if found.status == 0 else min(span, math.ceil(found.mip_dual_bound - 1e-6))
+    bound = span if found.status == 0 else _bound(buffers, found.mip_dual_bound)
     return Ring(
         span_bytes=span,
         lower_bound_bytes=bound,
@@ -110,14 +112,16 @@ def _window(buffers: Mapping[str, Buffer], starts: Mapping[str, int]) -> int:
     )
 
 
-def _one_after_the_other(buffers: Mapping[str, Buffer]) -> Ring:
-    placements = []
-    end = 0
-    for buffer in buffers.values():
-        placements.append(Placement(buffer=buffer, offset_bytes=end))
-        end += buffer.size_bytes
+def _linear(buffers: Mapping[str, Buffer]) -> dict[str, int]:
+    """A greedy arena without overlaps, for when the solver has no time to find better."""
+    placed = first_fit(sorted(buffers.values(), key=lambda b: -b.size_bytes))
+    starts = {p.buffer.name: p.offset_bytes for p in placed}
+    return {name: starts[name] for name in buffers}
+
+
+def _bound(buffers: Mapping[str, Buffer], of_solver: float | None) -> int:
     largest = max(buffer.size_bytes for buffer in buffers.values())
-    return Ring(span_bytes=end, lower_bound_bytes=largest, placements=tuple(placements))
+    return max(largest, math.ceil((of_solver or 0.0) - 1e-6))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,11 @@ class Choice:
     how: Overlap | Ring | FusedStage | PatchedStage
     layer_macs: tuple[int, ...]
     segment_bytes: tuple[int, ...]
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """Less than the size only where the integer program ran out of time."""
+        return self.how.lower_bound_bytes if isinstance(self.how, Ring) else self.size_bytes
 
 
 def cuts(layers: Sequence[Layer]) -> tuple[int, ...]:
@@ -65,7 +71,7 @@ def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iter
     """By rows, and by patches where that may need less, within a limit of memory.
 
     Rows are computed once and patches more than once, so patches that need more than the rows do
-    are never better.
+    are never better. Fewer, larger patches need more.
     """
     if len(layers) == 1:
         return
@@ -76,8 +82,9 @@ def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iter
         yield rows
     limit_bytes = min(limit_bytes, rows.size_bytes - 1)
     if stage.source.size_bytes + stage.target.size_bytes <= limit_bytes:
-        patched = (_patched(layers, cycles, n) for n in PATCHES if n <= stage.target.height)
-        yield from (choice for choice in patched if choice.size_bytes <= limit_bytes)
+        sides = [n for n in PATCHES if n <= stage.target.height]
+        patched = (_patched(layers, cycles, n) for n in reversed(sides))
+        yield from itertools.takewhile(lambda c: c.size_bytes <= limit_bytes, patched)
 
 
 def _patched(layers: Sequence[Layer], cycles: CycleModel, per_side: int) -> Choice:
