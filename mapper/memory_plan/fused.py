@@ -9,8 +9,10 @@ kernel for inverted bottlenecks, for any run of layers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.offsets import first_read, overlap
@@ -66,46 +68,66 @@ def can_fuse(layers: Sequence[Layer]) -> bool:
 
 def fuse(layers: Sequence[Layer]) -> FusedStage:
     """The stage of layers that ``can_fuse``; the last one makes the stage's output."""
-    rows = _Rows(layers)
+    rows = Rows(layers)
+    on_demand = {x.name for x in layers[:-1] if _is_pixel(rows.readers[x.output.name])}
+    late = [x for x in rows.readers[rows.source.name] if x.name in on_demand or x is layers[-1]]
     target = layers[-1].output
-    needed: list[int] = []
+    offset = max((_pixel_offset(x, rows.source, layers[-1]) for x in late), default=0)
     for row in range(target.height):
         rows.make(target.name, row)
-        needed.append(rows.oldest_of_source())
+        oldest = rows.oldest_of_source(late)
+        offset = max(offset, (row + 1) * target.row_bytes - oldest * rows.source.row_bytes)
     return FusedStage(
         source=rows.source,
         target=target,
-        offset_bytes=_offset_bytes(layers, rows.source, needed),
+        offset_bytes=offset,
         buffers=tuple(
-            LineBuffer(feature_map=layer.output, rows=_kept_rows(rows, layer.output.name))
-            for layer in layers[:-1]
+            LineBuffer(
+                feature_map=x.output, rows=0 if x.name in on_demand else rows.most[x.output.name]
+            )
+            for x in layers[:-1]
         ),
     )
 
 
-def _offset_bytes(layers: Sequence[Layer], source: FeatureMap, needed: Sequence[int]) -> int:
-    """Least bytes of the output before the input; ``needed[p]`` is the oldest input row that is
-    read after the row ``p`` of the output is written."""
-    last = layers[-1]
-    row_bytes = last.output.row_bytes
-    ends = [(p + 1) * row_bytes - oldest * source.row_bytes for p, oldest in enumerate(needed)]
-    same = [i for i in last.inputs if i.name == source.name]
-    if same:  # a residual connection reads each input pixel just before its output is written
+def _is_pixel(readers: Sequence[Layer]) -> bool:
+    """Whether the one reader of a map needs just the pixel at its own position."""
+    windows = ((x.rows.reach, x.columns.reach, x.rows.stride, x.columns.stride) for x in readers)
+    return len(readers) == 1 and set(windows) == {(1, 1, 1, 1)}
+
+
+def _pixel_offset(reader: Layer, source: FeatureMap, last: Layer) -> int:
+    """Least offset for a layer that reads the stage's input while the output is written.
+
+    It runs once per output pixel, just before that is written; what it will read for later
+    pixels must not be touched. A residual connection may be overwritten channel by channel.
+    """
+    if reader is last:
         others = tuple(i for i in last.inputs if i.name != source.name)
-        ends.append(overlap(replace(last, inputs=(source, *others))).offset)
-    return max(0, *ends)
+        return overlap(replace(last, inputs=(source, *others))).offset
+    target = last.output
+    first_row = np.array([first_read(reader.rows, p) for p in range(target.height)])
+    first_column = np.array([first_read(reader.columns, q) for q in range(target.width)])
+    starts = (first_row[:, None] * source.width + first_column).ravel() * source.pixel_bytes
+    read_later = np.minimum.accumulate(starts[::-1])[::-1][1:]
+    written = np.arange(1, len(starts)) * target.pixel_bytes
+    return int(max(0, *(written - read_later))) if len(starts) > 1 else 0
 
 
-def _kept_rows(rows: _Rows, name: str) -> int:
-    readers = rows.readers[name]
-    pixels = all(r.rows.reach == r.columns.reach == r.rows.stride == 1 for r in readers)
-    return 0 if pixels and len(readers) == 1 else rows.most[name]
+def _ignore(layer: Layer, row: int) -> None:
+    return
 
 
-class _Rows:
-    """Which rows of each map exist while the stage runs; ``most`` is how many at once."""
+class Rows:
+    """Which rows of each map exist while the stage runs; ``most`` is how many at once.
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    ``on_row`` is called for each row when what it reads is there.
+    """
+
+    def __init__(
+        self, layers: Sequence[Layer], on_row: Callable[[Layer, int], None] = _ignore
+    ) -> None:
+        self.on_row = on_row
         self.makers = {layer.output.name: layer for layer in layers}
         self.made = dict.fromkeys(self.makers, 0)
         self.most = dict.fromkeys(self.makers, 0)
@@ -114,7 +136,6 @@ class _Rows:
         for layer in layers:
             for read in {i.name for i in layer.inputs}:
                 self.readers.setdefault(read, []).append(layer)
-        self.last = layers[-1]
 
     def make(self, name: str, row: int) -> None:
         """Rows of a map up to ``row``, and before them what they read."""
@@ -123,13 +144,14 @@ class _Rows:
             for source in layer.inputs:
                 if source.name in self.makers:
                     self.make(source.name, _last_row(layer, source, self.made[name]))
+            self.on_row(layer, self.made[name])
             self.made[name] += 1
             kept = self.made[name] - self._oldest(layer.output, self.readers.get(name, []))
             self.most[name] = max(self.most[name], kept)
 
-    def oldest_of_source(self) -> int:
-        """The first row of the stage's input that some layer but the last has yet to read."""
-        readers = [r for r in self.readers[self.source.name] if r is not self.last]
+    def oldest_of_source(self, but: Sequence[Layer]) -> int:
+        """The first row of the stage's input that some layer (``but`` for some) has yet to read."""
+        readers = [reader for reader in self.readers[self.source.name] if reader not in but]
         return self._oldest(self.source, readers)
 
     def _oldest(self, read: FeatureMap, readers: Sequence[Layer]) -> int:

@@ -6,18 +6,26 @@ needs. Neighbouring patches overlap in what they need, and compute that twice.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mapper.memory_plan.arena import extent_bytes, first_fit
 from mapper.memory_plan.layers import FeatureMap, Layer, Window
 from mapper.memory_plan.lifetimes import lifetimes
-from mapper.memory_plan.plan import Buffer
+from mapper.memory_plan.plan import Placement
 
 #: First and last row (or column), both included.
 Range = tuple[int, int]
 #: What a patch needs of each map along one axis.
 Needed = dict[str, Range]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What a patch of the stage's output needs of each map, in rows and in columns."""
+
+    rows: Needed
+    columns: Needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +45,62 @@ class PatchedStage:
 
 def patch(layers: Sequence[Layer], per_side: int) -> PatchedStage:
     """The stage of layers that ``can_fuse``, in ``per_side`` x ``per_side`` patches."""
-    target = layers[-1].output
     made = {layer.output.name for layer in layers}
     source = next(i for layer in layers for i in layer.inputs if i.name not in made)
-    rows = list(_parts(target.height, per_side))
-    columns = list(_parts(target.width, per_side))
-    tall = [_needed(layers, part, "height") for part in rows]
-    wide = [_needed(layers, part, "width") for part in columns]
-    lives = lifetimes(layers)
-    inner = [lives[layer.output.name] for layer in layers[:-1]]
-    pixel_bytes = {layer.output.name: layer.output.pixel_bytes for layer in layers}
-    shapes = itertools.product(_distinct(tall), _distinct(wide))
-    workspace = max(_workspace_bytes(inner, pixel_bytes, shape) for shape in shapes)
-    area = {layer.output.name: layer.output.height * layer.output.width for layer in layers}
-    done = {
-        name: sum(_length(h, name) for h in tall) * sum(_length(w, name) for w in wide)
-        for name in area
-    }
+    grid = list(patches_of(layers, per_side))
     return PatchedStage(
         source=source,
-        target=target,
+        target=layers[-1].output,
         per_side=per_side,
-        workspace_bytes=workspace,
-        layer_macs=tuple(
-            layer.macs * done[layer.output.name] // area[layer.output.name] for layer in layers
-        ),
+        workspace_bytes=max(_workspace_bytes(layers, p) for p in _distinct(grid)),
+        layer_macs=tuple(_layer_macs(layer, grid) for layer in layers),
     )
+
+
+def patches_of(layers: Sequence[Layer], per_side: int) -> Iterator[Patch]:
+    """The patches in rows, with what each needs of every map."""
+    target = layers[-1].output
+    wide = [_needed(layers, part, "width") for part in _parts(target.width, per_side)]
+    for part in _parts(target.height, per_side):
+        tall = _needed(layers, part, "height")
+        for columns in wide:
+            yield Patch(rows=tall, columns=columns)
+
+
+def patch_layout(layers: Sequence[Layer], patch: Patch) -> dict[str, int]:
+    """Offsets of a patch's own maps (those inside the stage) in its workspace."""
+    return {p.buffer.name: p.offset_bytes for p in _placed(layers, patch)}
+
+
+def _placed(layers: Sequence[Layer], patch: Patch) -> list[Placement]:
+    lives = lifetimes(layers)
+    inner = (
+        replace(lives[layer.output.name], size_bytes=_patch_bytes(layer.output, patch))
+        for layer in layers[:-1]
+    )
+    return first_fit(sorted(inner, key=lambda b: -b.size_bytes))
+
+
+def _workspace_bytes(layers: Sequence[Layer], patch: Patch) -> int:
+    return extent_bytes(_placed(layers, patch))
+
+
+def _patch_bytes(of: FeatureMap, patch: Patch) -> int:
+    return length(patch.rows, of.name) * length(patch.columns, of.name) * of.pixel_bytes
+
+
+def _layer_macs(layer: Layer, grid: Sequence[Patch]) -> int:
+    """With what neighbouring patches compute again."""
+    whole = layer.output.size_bytes
+    return layer.macs * sum(_patch_bytes(layer.output, p) for p in grid) // whole
+
+
+def _distinct(grid: Sequence[Patch]) -> list[Patch]:
+    """One of the patches that need equally much of every map."""
+    by_lengths = {
+        tuple((length(p.rows, name), length(p.columns, name)) for name in p.rows): p for p in grid
+    }
+    return list(by_lengths.values())
 
 
 def _parts(size: int, count: int) -> Iterator[Range]:
@@ -90,24 +128,6 @@ def _end(window: Window, last: int, size: int) -> int:
     return min(size - 1, last * window.stride - window.pad + window.reach - 1)
 
 
-def _length(needed: Needed, name: str) -> int:
+def length(needed: Needed, name: str) -> int:
     first, last = needed[name]
     return last - first + 1
-
-
-def _distinct(parts: Sequence[Needed]) -> list[Needed]:
-    """One of those that need equally much of every map."""
-    by_lengths = {tuple(_length(part, name) for name in part): part for part in parts}
-    return list(by_lengths.values())
-
-
-def _workspace_bytes(
-    inner: Sequence[Buffer], pixel_bytes: dict[str, int], shape: tuple[Needed, Needed]
-) -> int:
-    """Live bytes of a patch's own maps; the stage's input and output are elsewhere."""
-    rows, columns = shape
-    sizes = [pixel_bytes[b.name] * _length(rows, b.name) * _length(columns, b.name) for b in inner]
-    return max(
-        sum(size for b, size in zip(inner, sizes, strict=True) if b.first <= step <= b.last)
-        for step in {b.first for b in inner}
-    )

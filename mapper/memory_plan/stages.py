@@ -83,11 +83,12 @@ def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iter
     limit_bytes = min(limit_bytes, rows.size_bytes - 1)
     if stage.source.size_bytes + stage.target.size_bytes <= limit_bytes:
         sides = [n for n in PATCHES if n <= stage.target.height]
-        patched = (_patched(layers, cycles, n) for n in reversed(sides))
-        yield from itertools.takewhile(lambda c: c.size_bytes <= limit_bytes, patched)
+        smallest_first = (patched(layers, cycles, n) for n in reversed(sides))
+        yield from itertools.takewhile(lambda c: c.size_bytes <= limit_bytes, smallest_first)
 
 
-def _patched(layers: Sequence[Layer], cycles: CycleModel, per_side: int) -> Choice:
+def patched(layers: Sequence[Layer], cycles: CycleModel, per_side: int) -> Choice:
+    """Fused, in ``per_side`` x ``per_side`` patches."""
     stage = patch(layers, per_side)
     spent = zip(layers, stage.layer_macs, strict=True)
     return Choice(
