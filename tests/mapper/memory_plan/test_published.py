@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from mapper.memory_plan.layers import Layer
@@ -67,4 +69,4 @@ def test_what_is_live_together_lies_apart_or_shares_on_purpose(planner: str) -> 
         assert high - low <= found.pool_bytes
         if not found.is_ring:
             ends = sorted((p.offset_bytes, p.offset_bytes + p.buffer.size_bytes) for p in live)
-            assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+            assert all(a[1] <= b[0] for a, b in itertools.pairwise(ends))
