@@ -102,7 +102,11 @@ class ComponentMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorMetrics:
-    """One operator's share. ``bound_by`` names the component (or ``latency``) that limits it."""
+    """One operator's share. ``bound_by`` names the component (or ``latency``) that limits it.
+
+    ``gap`` says, in picoseconds by cause, why the event model's latency is more than the
+    analytical one's: the parts add up to the difference. It is empty at other fidelities.
+    """
 
     name: str
     latency_ps: int
@@ -110,11 +114,15 @@ class OperatorMetrics:
     bound_by: str
     macs: int
     components: MappingABC[str, ComponentMetrics] = field(repr=False)
+    gap: MappingABC[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency."""
+    """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
+
+    ``engine`` ran the simulation (None: nothing was simulated).
+    """
 
     fidelity: str
     latency_ps: int
@@ -126,6 +134,16 @@ class Metrics:
     memory: MappingABC[str, int]
     components: MappingABC[str, ComponentMetrics]
     operators: tuple[OperatorMetrics, ...]
+    engine: str | None = None
+
+    @property
+    def gap(self) -> dict[str, int]:
+        """The operators' gaps by cause, summed: event latency minus analytical latency."""
+        total: dict[str, int] = {}
+        for operator in self.operators:
+            for cause, ps in operator.gap.items():
+                total[cause] = total.get(cause, 0) + ps
+        return total
 
 
 class CostModel(Protocol):
