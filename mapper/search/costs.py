@@ -158,7 +158,7 @@ def _waits(volumes: FloatArray, flows: Flows, answer: FloatArray) -> float:
     places, numbers = flows.places, flows.numbers
     columns = flows.steps_columns
     steps = max(volumes[columns[0]], volumes[columns[1]] / flows.lanes)
-    ticks = steps * flows.step_ticks + flows.aside_ticks
+    ticks = steps * flows.step_ticks + volumes[columns[2]] * flows.fold_ticks + flows.aside_ticks
     latency = max(np.ceil(ticks / flows.step_ticks_per_ps), flows.least_ps)
     transfers = 0.0
     for t in range(flows.tiles, flows.waits):
@@ -170,4 +170,4 @@ def _waits(volumes: FloatArray, flows: Flows, answer: FloatArray) -> float:
         transfers += visits
         latency = max(latency, np.ceil(loads * numbers[t, 0] / slots))
     answer[TRANSFERS] = transfers
-    return latency
+    return float(latency)

@@ -41,10 +41,11 @@ class Flows(NamedTuple):
     capacity_bits: FloatArray
     axis_columns: PlaceArray
     axis_sizes: FloatArray
-    #: Columns of steps, and of steps times the lanes used.
+    #: Columns of steps, of steps times the lanes used, and of folds.
     steps_columns: PlaceArray
     lanes: float
     step_ticks: float
+    fold_ticks: float
     aside_ticks: float
     step_ticks_per_ps: float
     least_ps: float
@@ -199,9 +200,12 @@ def flows(model: Model) -> Flows:
         capacity_bits=np.ascontiguousarray(model.memories[:, pricing.CAPACITY_BITS]),
         axis_columns=model.axis_columns.astype(np.uint32),
         axis_sizes=model.axis_sizes,
-        steps_columns=np.array([model.steps_column, model.lifted_steps_column], dtype=np.uint32),
+        steps_columns=np.array(
+            [model.steps_column, model.lifted_steps_column, model.fold_column], dtype=np.uint32
+        ),
         lanes=model.lanes,
         step_ticks=model.step_ticks,
+        fold_ticks=model.fold_ticks,
         aside_ticks=model.aside_ticks,
         step_ticks_per_ps=model.step_ticks_per_ps,
         least_ps=model.least_ps,
@@ -234,7 +238,7 @@ def decisive(flows: Flows) -> IntArray:
         waits[late & (numbers[3][:, 2] > 0), 1],
         waits[late & (numbers[3][:, 1] > 1), 2],
         flows.axis_columns.astype(np.int64),
-        flows.steps_columns[:1].astype(np.int64),
+        flows.steps_columns[:: 2 if flows.fold_ticks else 3].astype(np.int64),
     ]
     return np.unique(np.concatenate(found))
 

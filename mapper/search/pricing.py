@@ -58,3 +58,5 @@ class Model(NamedTuple):
     least_ps: float
     leakage_w: float
     objective: int
+    fold_column: int = 0
+    fold_ticks: float = 0.0
