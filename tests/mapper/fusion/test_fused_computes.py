@@ -41,7 +41,7 @@ def run_group(
 
 
 #: Drawn groups per network; the second buffer makes programs long.
-DRAWN = {"weight_stationary": 6, "two_buffers": 1}
+DRAWN = {"weight_stationary": 5, "two_buffers": 1}
 
 
 @pytest.mark.parametrize("hardware", DRAWN)
