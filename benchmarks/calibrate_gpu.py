@@ -2,8 +2,9 @@
 
 Uses only the training split of ``kernels_ref/data/h200_library.csv`` and writes
 ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every constant is a
-rate, a latency or an energy of a class of kernels, fitted to the logarithm of measured times (a soft
-L1 loss, so that single outliers do not bend it) and held near its start where the data say nothing.
+rate, a latency or an energy of a class of kernels, fitted to the logarithm of measured times (a
+soft L1 loss, so that single outliers do not bend it) and held near its start where the data say
+nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from arch.load import load_architecture
 from kernels_ref.library.split import is_training
+from sim.devices.gpu import chip_of
 from sim.gpu.demand import Array, Call
-from sim.gpu.h200 import H200
 from sim.gpu.predict import MODELS, GpuModel, load_of, predict
 
 DATA = Path("kernels_ref/data/h200_library.csv")
 OUT = Path("sim/gpu/data/h200.json")
+
+H200 = chip_of(load_architecture("h200"))
 
 Constants = dict[str, float]
 
@@ -164,11 +168,11 @@ def fitted(
     def vector(x: Array) -> Array:
         with np.errstate(all="ignore"):
             found = residuals(dict(zip(names, np.exp(x), strict=True)))
-        return np.concatenate([np.nan_to_num(found, nan=3, posinf=3, neginf=-3), prior * (x - first)])
+        return np.concatenate(
+            [np.nan_to_num(found, nan=3, posinf=3, neginf=-3), prior * (x - first)]
+        )
 
-    solved = least_squares(
-        vector, first, loss="soft_l1", f_scale=0.05, max_nfev=40, diff_step=1e-2
-    )
+    solved = least_squares(vector, first, loss="soft_l1", f_scale=0.05, max_nfev=40, diff_step=1e-2)
     return {name: float(f"{v:.4g}") for name, v in zip(names, np.exp(solved.x), strict=True)}
 
 
@@ -208,7 +212,9 @@ def measured_power(rows: Sequence[Row], model: GpuModel) -> Array:
 
 def fit_power(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     """Energies of operations and bytes, then how active each class is."""
-    kernels = [row for row in rows if row.call.params.get("gpus", 1) == 1 and row.call.kind != "block"]
+    kernels = [
+        row for row in rows if row.call.params.get("gpus", 1) == 1 and row.call.kind != "block"
+    ]
     logs = np.log([row.power_w for row in kernels])
     fixed = {k: v for k, v in constants["power"].items() if k not in POWER}
 
@@ -226,13 +232,17 @@ def fit_activity(key: str, rows: Sequence[Row], constants: dict[str, Constants])
 
     def residuals(c: Constants) -> Array:
         changed = {**constants, key: {**constants[key], **c}}
-        return np.asarray(np.log(measured_power(rows, GpuModel(chip=H200, constants=changed))) - logs)
+        return np.asarray(
+            np.log(measured_power(rows, GpuModel(chip=H200, constants=changed))) - logs
+        )
 
     constants[key] |= fitted({"activity": 1.0}, residuals)
 
 
 def fit_limits(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
-    hot = [row.power_w for row in rows if row.clock_mhz < 1900 and row.call.params.get("tp", 1) == 1]
+    hot = [
+        row.power_w for row in rows if row.clock_mhz < 1900 and row.call.params.get("tp", 1) == 1
+    ]
     cold = [row.cold_us - row.time_us for row in rows if row.time_us < 200]
     constants["power"]["limit"] = round(float(np.median(hot)) / H200.power_limit_w, 4)
     constants["power"]["cold_us"] = round(float(np.median(cold)), 3)
@@ -250,14 +260,16 @@ def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
         return parts
 
     found = fitted(
-        start, lambda c: log_error(blocks, GpuModel(chip=H200, constants={**constants, **parted(c)}))
+        start,
+        lambda c: log_error(blocks, GpuModel(chip=H200, constants={**constants, **parted(c)})),
     )
     constants.update(parted(found))
 
 
 def show(name: str, errors: Array) -> None:
     share = np.abs(np.expm1(errors))
-    print(f"{name:24s} {len(errors):4d} rows  mean {share.mean():6.1%}  median {np.median(share):6.1%}")
+    middle = float(np.median(share))
+    print(f"{name:24s} {len(errors):4d} rows  mean {share.mean():6.1%}  median {middle:6.1%}")
 
 
 def main(wanted: Sequence[str]) -> None:
@@ -273,7 +285,10 @@ def main(wanted: Sequence[str]) -> None:
         for key, own in by_class.items():
             if not wanted or any(key.startswith(prefix) for prefix in wanted):
                 fit_class(key, own, constants)
-                show(f"{round_number} {key}", log_error(own, GpuModel(chip=H200, constants=constants)))
+                show(
+                    f"{round_number} {key}",
+                    log_error(own, GpuModel(chip=H200, constants=constants)),
+                )
         if power_too:
             fit_power(rows, constants)
             print({k: round(v, 3) for k, v in constants["power"].items()})

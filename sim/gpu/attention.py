@@ -2,8 +2,8 @@
 
 Several queries (``prefill``): persistent thread blocks of two warp groups take 128 queries of one
 head and go through the keys, 128 at a time; two products and one exponential per score. One query
-(``decode``): a block takes the queries of all heads that share their keys, and the keys may be split
-among blocks, whose results a second kernel merges.
+(``decode``): a block takes the queries of all heads that share their keys, and the keys may be
+split among blocks, whose results a second kernel merges.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def attention(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand
 
 def _head_depth(depth: Array) -> Array:
     """Kernels exist for 64, 128 and 256 values per head."""
-    return np.maximum(64, 2 ** np.ceil(np.log2(depth)))
+    return np.asarray(np.maximum(64, 2 ** np.ceil(np.log2(depth))))
 
 
 def _traffic(calls: Sequence[Call]) -> Array:
     b, h, hkv, sq, skv, d = sizes(calls, "B", "H", "Hkv", "Sq", "Skv", "D")
     size = np.array([float(BYTES[c.dtype]) for c in calls])
-    return b * d * size * 2 * (h * sq + hkv * skv)
+    return np.asarray(b * d * size * 2 * (h * sq + hkv * skv))
 
 
 def _steps(query_tiles: Array, key_tiles: Array, causal: Array) -> Array:
@@ -72,7 +72,9 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     tile_us = constants["tile_us"] + constants["depth_us"] * depth / 128
     moved = _traffic(calls)
     core = waves * (longest * step_us + tile_us)
-    return _demand(calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth)
+    return _demand(
+        calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth
+    )
 
 
 def _demand(

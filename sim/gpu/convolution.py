@@ -29,7 +29,7 @@ def conv_key(call: Call) -> str:
 
 
 def output_side(h: Array, r: Array, stride: Array) -> Array:
-    return np.floor((h + 2 * np.floor(r / 2) - r) / stride) + 1
+    return np.asarray(np.floor((h + 2 * np.floor(r / 2) - r) / stride) + 1)
 
 
 def convolution(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
@@ -82,7 +82,7 @@ def _direct(
 
 
 def _depthwise(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    (k, r, stride) = sizes(calls, "K", "R", "stride")
+    k, r = sizes(calls, "K", "R")
     inputs, pixels, result = _tensors(calls)
     rate = chip.sms * chip.clock_mhz
     taps = r**2 + constants["output_cycles"]

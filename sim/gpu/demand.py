@@ -30,7 +30,7 @@ class Demand:
 
     ``core_us`` is the time of what runs at the SM clock (tensor cores, CUDA cores, shared memory,
     L2) at the highest clock; ``memory_us`` that of the HBM, ``fixed_us`` launches and latencies.
-    The rest is work, for the energy: multiply-adds, other scalar operations, bytes of HBM and of L2.
+    The rest is work, for the energy: multiply-adds, other operations, bytes of HBM and of L2.
     """
 
     core_us: Array

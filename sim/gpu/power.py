@@ -21,8 +21,8 @@ BISECTIONS = 12
 class Load:
     """Kernels of several calls: ``owner`` is the call that each belongs to.
 
-    ``mac_pj`` is what a multiply-add costs in the kernel's data type, ``activity`` how much more its
-    SMs switch than those of the average kernel.
+    ``mac_pj`` is what a multiply-add costs in the kernel's data type, ``activity`` how much more
+    its SMs switch than those of the average kernel.
     """
 
     demand: Demand
@@ -83,7 +83,7 @@ def steady(load: Load, machine: Machine) -> Steady:
         each = slowdown[owner]
         kernel_us = load.demand.time_us(each)
         energy = machine.energy_uj(load, each, kernel_us)
-        time_us = np.bincount(owner, kernel_us, calls)
+        time_us = np.bincount(owner, kernel_us, calls).astype(np.float64)
         return time_us, idle_w + np.bincount(owner, energy, calls) / time_us
 
     low = np.ones(calls)

@@ -16,7 +16,7 @@ from sim.gpu.power import Load, Machine, Steady, steady
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelModel:
-    """``key`` names the class of kernel that a call runs, ``demand`` what calls of one class need."""
+    """``key`` names the class of kernel that a call runs, ``demand`` what such calls need."""
 
     key: Callable[[Call], str]
     demand: Callable[[Sequence[Call], Constants, Chip], Demand]

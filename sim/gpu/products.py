@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-
 from sim.gpu import gemm
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Call, Constants, Demand, sizes

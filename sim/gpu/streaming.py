@@ -26,7 +26,9 @@ def elementwise(calls: Sequence[Call], constants: Constants, chip: Chip) -> Dema
     (n,) = sizes(calls, "n")
     tensors = np.array([ELEMENTWISE_TENSORS[c.kind] * BYTES[c.dtype] for c in calls])
     moved = n * tensors
-    return _streaming(moved, n * constants["cycles"] / chip.sms / chip.clock_mhz, n, constants, chip)
+    return _streaming(
+        moved, n * constants["cycles"] / chip.sms / chip.clock_mhz, n, constants, chip
+    )
 
 
 def _streaming(
