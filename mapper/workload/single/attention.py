@@ -163,7 +163,7 @@ _HEADS = Parameter(name="heads", help="query heads")
 _HEAD = Parameter(name="head", help="elements of a head", default=128)
 _SEQ = Parameter(name="seq", help="queries: new tokens; 1 to decode")
 _DTYPE = dtype_parameter("int8", "format of activations")
-_CACHE = Parameter(
+CACHE = Parameter(
     name="cache",
     help="format of keys and values",
     default_text="as dtype",
@@ -196,7 +196,7 @@ ENTRIES = (
             ),
             FORM,
             _DTYPE,
-            _CACHE,
+            CACHE,
         ),
         build=_attention,
     ),
@@ -219,7 +219,7 @@ ENTRIES = (
             ),
             FORM,
             _DTYPE,
-            _CACHE,
+            CACHE,
         ),
         build=_mla,
     ),
