@@ -11,9 +11,9 @@ import pytest
 from dse.cli.commands.map import only
 from mapper.hierarchy import execution
 from mapper.lower import lower_execution
-from mapper.workload.build.experts import skewed_loads
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
+from mapper.workload.writing.experts import skewed_loads
 from tests.mapper import references
 from tests.mapper.hardware import architectures, resized
 from tests.mapper.program_interpreter import Array, define, execute

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mapper.workload.build.activations import ACTIVATION_OPS
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
-from mapper.workload.build.rows import layer_norm, rms_norm
+from mapper.workload.writing.activations import ACTIVATION_OPS
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
+from mapper.workload.writing.rows import layer_norm, rms_norm
 
 #: Of a rotary embedding, per element: two products and a sum.
 ROTARY_OPS = 3

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from mapper.workload.build.attention import (
-    Heads,
-    attention_parts,
-    cache_update,
-    streaming_attention,
-)
-from mapper.workload.build.builder import Builder, Step, pointwise
-from mapper.workload.build.experts import Experts, emit_experts
-from mapper.workload.build.notation import nest
-from mapper.workload.build.rows import RMS_NORM_OPS
 from mapper.workload.models.blocks import (
     Rotation,
     Rows,
@@ -25,6 +15,16 @@ from mapper.workload.models.blocks import (
 )
 from mapper.workload.models.config import Decoder, Run
 from mapper.workload.models.latent import latent_attention
+from mapper.workload.writing.attention import (
+    Heads,
+    attention_parts,
+    cache_update,
+    streaming_attention,
+)
+from mapper.workload.writing.builder import Builder, Step, pointwise
+from mapper.workload.writing.experts import Experts, emit_experts
+from mapper.workload.writing.notation import nest
+from mapper.workload.writing.rows import RMS_NORM_OPS
 
 
 def build_decoder(builder: Builder, model: Decoder, run: Run) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mapper.workload.build.builder import Builder
 from mapper.workload.models.config import Decoder, Latent, Mixture, Run
 from mapper.workload.models.decoder import build_decoder
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.attention import CACHE, FORM
 from mapper.workload.single.entry import Build, SingleOperator, require
 from mapper.workload.single.experts import SKEW, TRACE, loads_of
+from mapper.workload.writing.builder import Builder
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mapper.workload.build.attention import Heads, attention_parts, streaming_attention
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.rows import plain_layer_norm
 from mapper.workload.models.blocks import (
     Rows,
     activate,
@@ -21,6 +18,9 @@ from mapper.workload.nests import ConvolutionShape, Window, convolution
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.attention import FORM
 from mapper.workload.single.entry import Build, SingleOperator, require
+from mapper.workload.writing.attention import Heads, attention_parts, streaming_attention
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.rows import plain_layer_norm
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

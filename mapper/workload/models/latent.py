@@ -6,15 +6,15 @@ matrices are applied to queries and contexts instead (absorbed), and heads read 
 
 from __future__ import annotations
 
-from mapper.workload.build.attention import (
+from mapper.workload.models.blocks import Rotation, linear, norm
+from mapper.workload.models.config import Decoder, Latent, Run
+from mapper.workload.writing.attention import (
     Heads,
     attention_parts,
     cache_update,
     streaming_attention,
 )
-from mapper.workload.build.builder import Builder, product
-from mapper.workload.models.blocks import Rotation, linear, norm
-from mapper.workload.models.config import Decoder, Latent, Run
+from mapper.workload.writing.builder import Builder, product
 
 
 def latent_attention(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mapper.workload.build.builder import Builder, pointwise, product
-from mapper.workload.build.scan import Scan, state_space
 from mapper.workload.models.blocks import Rows, activate, add, embed, head, norm
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import Build, SingleOperator, require
+from mapper.workload.writing.builder import Builder, pointwise, product
+from mapper.workload.writing.scan import Scan, state_space
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mapper.workload.build.builder import Builder, pointwise, product
 from mapper.workload.models.blocks import activate, linear
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import SingleOperator
+from mapper.workload.writing.builder import Builder, pointwise, product
 
 #: Of MLPerf's DLRM (Naumov et al., 2019, on Criteo Terabyte): 13 numbers and 26 categories.
 _DENSE, _BOTTOM, _TOP = 13, (512, 256, 128), (1024, 1024, 512, 256, 1)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mapper.workload.build.attention import (
+from mapper.workload.parameters import Parameter, dtype_parameter
+from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.attention import (
     MASKED_SOFTMAX_OPS,
     Heads,
     attention_parts,
     streaming_attention,
 )
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
-from mapper.workload.parameters import Parameter, dtype_parameter
-from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

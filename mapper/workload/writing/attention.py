@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from arch.datatypes import whole
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
 from mapper.workload.operators import SideWork
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
 
 #: Subtract the maximum, exponential, sum, reciprocal, multiply; a mask costs one more.
 SOFTMAX_OPS = 5
