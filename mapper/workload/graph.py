@@ -115,8 +115,7 @@ def _operator_problems(workload: Workload, operator: Operator) -> Iterator[Probl
     if operator.operation not in operations:
         message = f"unknown operation {operator.operation!r}; allowed: {_list(operations)}"
         yield Problem(message, where=where)
-    streaming = bool(operator.side)
-    if operator.operation == "mac" and len(operator.inputs) != 2 and not streaming:
+    if operator.operation == "mac" and len(operator.inputs) != 2:
         yield Problem(f"a mac has 2 inputs, this one {len(operator.inputs)}", where=where)
     if not is_dtype(operator.accumulator_dtype):
         yield Problem(f"unknown data type {operator.accumulator_dtype!r}", where=where)

@@ -17,14 +17,32 @@ from mapper.workload.writing.rows import layer_norm, rms_norm
 ROTARY_OPS = 3
 
 
-def linear(builder: Builder, name: str, data: str, outputs: int, *, bias: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Into:
+    """Where a result goes: axes after the row, with ``{column}`` for the result's own."""
+
+    tensor: str
+    part: str
+
+
+def linear(
+    builder: Builder,
+    name: str,
+    data: str,
+    outputs: int,
+    *,
+    bias: bool = False,
+    into: Into | None = None,
+) -> str:
     """A matrix on every row."""
     rows, inputs = builder.shape(data)
     weight = builder.weight(f"{name}.weight", (outputs, inputs))
     if bias:
         builder.gain(f"{name}.bias", (outputs,))
     sizes = {"t": rows, "n": outputs, "k": inputs}
-    return builder.emit(name, product("t k, n k -> t n", sizes), [data, weight])
+    place = f"t {into.part.format(column='n')}" if into else "t n"
+    step = product(f"t k, n k -> {place}", sizes)
+    return builder.emit(name, step, [data, weight], into=into.tensor if into else None)
 
 
 def norm(builder: Builder, name: str, data: str, kind: str) -> str:
@@ -81,23 +99,24 @@ class Rotation:
     cosines: str
     sines: str
 
-    def rotate(self, builder: Builder, name: str, data: str, heads: int) -> str:
+    def rotate(
+        self, builder: Builder, name: str, data: str, heads: int, into: Into | None = None
+    ) -> str:
         """The halves of each head, turned (Su et al., RoFormer, 2021)."""
-        columns = builder.shape(data)[1:]
-        half = (columns[0] if len(columns) == 1 else heads * columns[1]) // heads // 2
-        row = f"{self.tokens}*b+m"
-        flat = f"{row} {2 * half}*h+{half}*s+i"
-        place = flat if len(columns) == 1 else f"{row} h {half}*s+i"
-        table = f"m+{self.first} i"
+        half = builder.shape(data)[1] // heads // 2
+        row, table = f"{self.tokens}*b+m", f"m+{self.first} i"
+        column = f"{2 * half}*h+{half}*s+i"
+        place = f"{row} {into.part.format(column=column)}" if into else f"{row} {column}"
         sizes = {"b": self.batch, "m": self.tokens, "h": heads, "s": 2, "i": half}
         step = Step(
             kind="rotary",
             operation="mul",
-            nest=nest(f"{place}, {table}, {table} -> {place}", sizes),
+            nest=nest(f"{row} {column}, {table}, {table} -> {place}", sizes),
             ops=ROTARY_OPS,
             whole="s",
         )
-        return builder.emit(name, step, [data, self.cosines, self.sines])
+        target = into.tensor if into else None
+        return builder.emit(name, step, [data, self.cosines, self.sines], into=target)
 
 
 def embed(

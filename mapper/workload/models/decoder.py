@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mapper.workload.models.blocks import (
+    Into,
     Rotation,
     Rows,
     add,
@@ -95,24 +96,37 @@ def _attention(builder: Builder, name: str, x: str, setting: Setting) -> str:
     )
     bias = model.bias or model.qkv_bias
     q = linear(builder, f"{name}.q", x, model.heads * model.head, bias=bias)
-    k = linear(builder, f"{name}.k", x, model.kv_heads * model.head, bias=bias)
-    v = linear(builder, f"{name}.v", x, model.kv_heads * model.head, bias=bias)
     if model.head_norms:
         q = _head_norm(builder, f"{name}.q_norm", q, model)
-        k = _head_norm(builder, f"{name}.k_norm", k, model)
     if rotation is not None:
         q = rotation.rotate(builder, f"{name}.q_rotary", q, model.heads)
-        k = rotation.rotate(builder, f"{name}.k_rotary", k, model.kv_heads)
+    cache = _keys_and_values(builder, name, x, heads, setting)
+    context = attend(builder, name, run.form, heads, [q, cache])
+    return linear(builder, f"{name}.o", context, model.width, bias=model.bias)
+
+
+def _keys_and_values(builder: Builder, name: str, x: str, heads: Heads, setting: Setting) -> str:
+    """Those of new tokens: written where attention reads them, or into a cache of earlier ones."""
+    model, run, rotation = setting
+    columns = model.kv_heads * model.head
+    bias = model.bias or model.qkv_bias
+    cache = f"{name}.kv_cache"
     if run.cached:
-        k = cached(builder, f"{name}.k_cache", k, heads)
-        v = cached(builder, f"{name}.v_cache", v, heads)
-    return linear(
-        builder,
-        f"{name}.o",
-        attend(builder, name, run.form, heads, [q, k, v]),
-        model.width,
-        bias=model.bias,
-    )
+        builder.input(cache, heads.cache_shape, builder.formats.cache)
+    else:
+        builder.result(cache, heads.cache_shape, builder.formats.cache)
+    keys, values = (None if run.cached else Into(cache, f"{part} {{column}}") for part in (0, 1))
+    last = rotation is not None or model.head_norms
+    k = linear(builder, f"{name}.k", x, columns, bias=bias, into=None if last else keys)
+    if model.head_norms:
+        k = _head_norm(builder, f"{name}.k_norm", k, model)
+    if rotation is not None:
+        k = rotation.rotate(builder, f"{name}.k_rotary", k, model.kv_heads, into=keys)
+    v = linear(builder, f"{name}.v", x, columns, bias=bias, into=values)
+    if run.cached:
+        cache_update(builder, f"{name}.k_cache_update", cache, k, (heads, 0))
+        cache_update(builder, f"{name}.v_cache_update", cache, v, (heads, 1))
+    return cache
 
 
 def attend(builder: Builder, name: str, form: str, heads: Heads, inputs: list[str]) -> str:
@@ -120,14 +134,6 @@ def attend(builder: Builder, name: str, form: str, heads: Heads, inputs: list[st
     if form == "streaming":
         return streaming_attention(builder, f"{name}.core", heads, inputs)
     return attention_parts(builder, name, heads, inputs)
-
-
-def cached(builder: Builder, name: str, new: str, heads: Heads) -> str:
-    """The cache of earlier positions, with the new ones written into it."""
-    columns = builder.shape(new)[1]
-    rows = heads.batch * heads.keys
-    cache = builder.input(name, (rows, columns), builder.formats.cache)
-    return cache_update(builder, f"{name}_update", cache, new, heads)
 
 
 def _head_norm(builder: Builder, name: str, data: str, model: Decoder) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mapper.workload.models.blocks import (
+    Into,
     Rows,
     activate,
     add,
@@ -57,9 +58,19 @@ def _attention(builder: Builder, name: str, x: str, model: Encoder, tokens: _Tok
         per_group=1,
         size=model.head,
     )
-    qkv = [linear(builder, f"{name}.{part}", x, model.width, bias=True) for part in "qkv"]
+    q = linear(builder, f"{name}.q", x, model.width, bias=True)
+    stored = builder.result(f"{name}.kv", heads.cache_shape)
+    for part, place in ("k", "0"), ("v", "1"):
+        linear(
+            builder,
+            f"{name}.{part}",
+            x,
+            model.width,
+            bias=True,
+            into=Into(stored, f"{place} {{column}}"),
+        )
     emit = streaming_attention if tokens.form == "streaming" else attention_parts
-    context = emit(builder, f"{name}.core", heads, qkv)
+    context = emit(builder, f"{name}.core", heads, [q, stored])
     return linear(builder, f"{name}.o", context, model.width, bias=True)
 
 

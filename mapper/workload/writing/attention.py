@@ -20,17 +20,20 @@ from mapper.workload.writing.notation import nest
 SOFTMAX_OPS = 5
 MASKED_SOFTMAX_OPS = 6
 
-#: Classes of the streaming operator's loops, as of the product of probabilities and values.
-_CLASSES = {"b": "b", "g": "b", "r": "m", "m": "m", "l": "k", "d": "n"}
+#: Classes of the streaming operator's loops, as of the product of probabilities and values. The
+#: two products follow each other: no axis of an array unrolls ``p``.
+_CLASSES = {"b": "b", "g": "b", "r": "m", "m": "m", "l": "k", "d": "n", "p": "p"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """Sizes of an attention. ``rope`` elements of a head are kept apart, shared by all heads.
+    """Sizes of an attention.
 
-    The queries are the last ``queries`` of ``keys`` positions. ``window`` > 0: each query sees
-    that many last keys only (its own included). ``latent``: keys are values, as in MLA's
-    absorbed form.
+    The queries are the last ``queries`` of ``keys`` positions. Keys and values are one tensor,
+    ``[rows, 2, groups * size]``: a cache. ``latent``: they are the same numbers, ``[rows,
+    size]``, as in MLA's absorbed form. ``value`` < ``size``: only so many elements of a value
+    matter (the rest is padding, or the rotary part of a latent). ``window`` > 0: each query
+    sees that many last keys only (its own included), and rows are ``[sequence, position]``.
     """
 
     batch: int
@@ -39,7 +42,7 @@ class Heads:
     groups: int
     per_group: int
     size: int
-    rope: int = 0
+    value: int = 0
     window: int = 0
     latent: bool = False
     causal_chunks: int = 0
@@ -53,23 +56,27 @@ class Heads:
         """Keys that each query is multiplied with."""
         return self.window or self.keys
 
+    @property
+    def cache_shape(self) -> tuple[int, ...]:
+        rows = (self.batch, self.keys) if self.window else (self.batch * self.keys,)
+        return (*rows, self.size) if self.latent else (*rows, 2, self.groups * self.size)
+
     def query(self, first: int = 0) -> str:
         r, d = self.per_group, self.size
         return f"{self.queries}*b+m+{first} {r * d}*g+{d}*r+d"
 
-    def query_rope(self, first: int = 0) -> str:
-        return f"{self.queries}*b+m+{first} {self.per_group}*g+r d"
+    def context(self) -> str:
+        r, d = self.per_group, self.value or self.size
+        return f"{self.queries}*b+m {r * d}*g+{d}*r+d"
 
-    def position(self) -> str:
-        """Rows (or sequence and row) of keys."""
+    def stored(self, part: str) -> str:
+        """Keys (``part`` is 0), values (1) or both (``p``)."""
+        row = f"{self.keys}*b+l"
         if self.window:
-            return f"b l+m{self.keys - self.queries - self.window + 1:+d}"
-        return f"{self.keys}*b+l"
+            row = f"b l+m{self.keys - self.queries - self.window + 1:+d}"
+        return f"{row} d" if self.latent else f"{row} {part} {self.size}*g+d"
 
-    def key(self) -> str:
-        return f"{self.position()} {self.size}*g+d"
-
-    def sizes(self, *dims: str) -> dict[str, int]:
+    def sizes(self, dims: str) -> dict[str, int]:
         every = {
             "b": self.batch,
             "g": self.groups,
@@ -77,6 +84,7 @@ class Heads:
             "m": self.queries,
             "l": self.seen,
             "d": self.size,
+            "p": 2,
         }
         return {dim: every[dim] for dim in dims}
 
@@ -84,41 +92,29 @@ class Heads:
 def attention_parts(
     builder: Builder, name: str, heads: Heads, inputs: Sequence[str], mask: str | None = None
 ) -> str:
-    """Scores, softmax, context. ``inputs``: query, key, value (or latent), and rope parts."""
-    query, key, *others = inputs
-    value = key if heads.latent else others.pop(0)
+    """Scores, softmax, context, of a query and a cache."""
+    query, cache = inputs
     scores = "b g r m l"
-    step = product(
-        f"{heads.query()}, {heads.key()} -> {scores}", heads.sizes(*"bgrmld"), "attention_scores"
-    )
-    parts = [builder.emit(f"{name}.scores", step, [query, key])]
-    if heads.rope:
-        sizes = heads.sizes(*"bgrml") | {"d": heads.rope}
-        text = f"{heads.query_rope()}, {heads.position()} d -> {scores}"
-        step = product(text, sizes, "attention_scores")
-        parts.append(builder.emit(f"{name}.rope_scores", step, others))
-    weights = _softmax(builder, name, heads, parts, mask)
-    context = product(
-        f"{scores}, {heads.key()} -> {heads.query()}", heads.sizes(*"bgrmld"), "attention_context"
-    )
-    return builder.emit(f"{name}.context", context, [weights, value])
+    text = f"{heads.query()}, {heads.stored('0')} -> {scores}"
+    step = product(text, heads.sizes("bgrmld"), "attention_scores")
+    made = builder.emit(f"{name}.scores", step, [query, cache])
+    weights = _softmax(builder, name, heads, made, mask)
+    text = f"{scores}, {heads.stored('1')} -> {heads.context()}"
+    sizes = heads.sizes("bgrmld") | {"d": heads.value or heads.size}
+    context = product(text, sizes, "attention_context")
+    return builder.emit(f"{name}.context", context, [weights, cache])
 
 
-def _softmax(
-    builder: Builder, name: str, heads: Heads, parts: Sequence[str], mask: str | None
-) -> str:
+def _softmax(builder: Builder, name: str, heads: Heads, made: str, mask: str | None) -> str:
     scores = "b g r m l"
-    operands, kind = [*parts], "softmax"
-    texts = [scores] * len(parts)
+    operands, text, kind = [made], f"{scores} -> {scores}", "softmax"
     if mask is not None:
-        operands, kind, texts = [*operands, mask], "masked_softmax", [*texts, "m l"]
-    ops = SOFTMAX_OPS + len(operands) - 1
-    text = f"{', '.join(texts)} -> {scores}"
+        operands, text, kind = [made, mask], f"{scores}, m l -> {scores}", "masked_softmax"
     step = Step(
         kind=kind,
         operation="softmax",
-        nest=nest(text, heads.sizes(*"bgrml")),
-        ops=ops,
+        nest=nest(text, heads.sizes("bgrml")),
+        ops=SOFTMAX_OPS if mask is None else MASKED_SOFTMAX_OPS,
         whole="l",
     )
     return builder.emit(f"{name}.softmax", step, operands)
@@ -127,11 +123,11 @@ def _softmax(
 def streaming_attention(builder: Builder, name: str, heads: Heads, inputs: Sequence[str]) -> str:
     """One operator: scores never leave the chip (Dao et al., FlashAttention, 2022).
 
-    A point of the nest is two multiply-accumulates, one of ``query * key`` and one of
-    ``weight * value``, plus its share of the rope part; the softmax is side work. Values are
-    rescaled as the maximum grows, so keys may come in any tiles; a head stays whole, since a
-    score needs all of it. With ``causal_chunks``, queries are cut into so many chunks, each of
-    which sees the keys up to its own last one.
+    Loop ``p`` runs over its two products, of queries with keys and of weights with values;
+    the softmax is side work. Values are rescaled as the maximum grows, so keys may come in any
+    tiles; a head stays whole, since a score needs all of it. Results are as wide as queries.
+    With ``causal_chunks``, queries are cut into so many chunks, each of which sees the keys up
+    to its own last one.
     """
     if heads.causal_chunks < 2:
         (step,) = _streams(heads)
@@ -153,29 +149,31 @@ def _streams(heads: Heads) -> Iterator[Step]:
 
 
 def _stream(heads: Heads, first: int, rows: int, keys: int) -> Step:
-    operands = [heads.query(first), heads.key()]
-    if not heads.latent:
-        operands.append(heads.key())
-    if heads.rope:
-        operands += [heads.query_rope(first), f"{heads.position()} d"]
-    sizes = heads.sizes(*"bgrmld") | {"m": rows, "l": keys}
-    macs = whole(2 + Fraction(heads.rope, heads.size))
+    query = heads.query(first)
+    sizes = heads.sizes("bgrmldp") | {"m": rows, "l": keys}
+    share = whole(Fraction(heads.size + (heads.value or heads.size), 2 * heads.size))
     side = SideWork(operation="softmax", dims=tuple("bgrml"), ops_per_point=SOFTMAX_OPS)
     return Step(
         kind="causal_attention" if heads.causal_chunks else "attention",
         operation="mac",
-        nest=nest(f"{', '.join(operands)} -> {heads.query(first)}", sizes),
-        ops=macs,
-        issues=macs,
-        whole="d",
+        nest=nest(f"{query}, {heads.stored('p')} -> {query}", sizes),
+        ops=share,
+        issues=share,
+        whole="d p",
         classes=_CLASSES,
         side=(side,),
     )
 
 
-def cache_update(builder: Builder, name: str, cache: str, new: str, heads: Heads) -> str:
-    """Rows of new tokens written over the last ones of each sequence's cache, in place."""
-    columns = builder.shape(cache)[1]
-    text = f"{heads.queries}*b+m c -> {heads.keys}*b+m+{heads.keys - heads.queries} c"
-    sizes = {**heads.sizes("b", "m"), "c": columns}
-    return builder.emit(name, pointwise("cache_update", "copy", text, sizes), [new], into=cache)
+def cache_update(builder: Builder, name: str, cache: str, new: str, at: tuple[Heads, int]) -> str:
+    """Rows of new tokens written over the last ones of each sequence's cache, in place.
+
+    ``at`` says where: of which heads, and whether as keys (0), values (1) or latents.
+    """
+    heads, part = at
+    columns = builder.shape(new)[1]
+    row = f"{heads.keys}*b+m+{heads.keys - heads.queries}"
+    place = f"{row} c" if heads.latent else f"{row} {part} c"
+    sizes = {**heads.sizes("bm"), "c": columns}
+    step = pointwise("cache_update", "copy", f"{heads.queries}*b+m c -> {place}", sizes)
+    return builder.emit(name, step, [new], into=cache)

@@ -86,7 +86,7 @@ def test_decoding_reads_every_weight_and_the_cache_once(form: str) -> None:
     matrices = workload.parameters - embedding - norms
     attention = 80 * 2 * ctx * 8192
     assert workload.macs == batch * (matrices + attention)
-    caches = [t for t in workload.tensors if t.name.endswith("_cache")]
+    caches = [t for t in workload.tensors if t.name.endswith("kv_cache")]
     assert sum(t.elements for t in caches) == 2 * 80 * batch * ctx * 1024
 
 
@@ -128,7 +128,7 @@ def test_formats_of_weights_caches_and_activations() -> None:
     workload = load_workload(spec)
     assert workload.tensor("layers.0.attention.q.weight").dtype == "int4_g128"
     assert workload.tensor("layers.0.attention.q.weight").sparsity is not None
-    assert workload.tensor("layers.0.attention.k_cache").dtype == "fp8"
+    assert workload.tensor("layers.0.attention.kv_cache").dtype == "fp8"
     for name in ("head.weight", "embed.weight", "layers.0.attention_norm.weight"):
         assert workload.tensor(name).dtype == "bf16"
         assert workload.tensor(name).sparsity is None
