@@ -139,8 +139,8 @@ def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     cache_update(builder, f"{name}.cache_update", cache, latents, (heads, 0))
     rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
     row = f"{run.context}*b+m+{run.context - run.new}"
-    sizes = {"b": run.batch, "m": run.new, "d": latent.rope}
-    step = pointwise("cache_update", "copy", f"{run.new}*b+m d -> {row} d+{rank}", sizes)
+    places = {"b": run.batch, "m": run.new, "d": latent.rope}
+    step = pointwise("cache_update", "copy", f"{run.new}*b+m d -> {row} d+{rank}", places)
     builder.emit(f"{name}.rope_cache_update", step, [rope], into=cache)
     context = _core(builder, name, run, heads, [query, cache])
     width = builder.shape(context)[1] // model.heads
