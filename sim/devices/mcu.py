@@ -14,7 +14,7 @@ from arch.families.mcu import McuCore, McuFlash, McuSram
 from arch.spec import PS_PER_S, Architecture
 from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
 from mapper.memory_plan.layers import Layer, layers_of
-from mapper.memory_plan.on_device import core_of, flash_bytes, layer_cycles, plan_on
+from mapper.memory_plan.mcu import core_of, flash_bytes, layer_cycles, plan_on
 from mapper.memory_plan.plan import MemoryPlan
 from mapper.memory_plan.stages import ring_accesses
 from mapper.workload.graph import Workload
