@@ -6,6 +6,7 @@ part makes sense.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -51,13 +52,13 @@ RegisterSize = Annotated[
 ]
 WordSize = Annotated[int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=256)]
 DramBandwidth = Annotated[
-    int | Literal["auto"],  # a serial flash interface to eight stacks of HBM3E
+    int | Literal["auto", "unlimited"],  # a serial flash interface to eight stacks of HBM3E
     Quantity(
         parse=quantity.bandwidth,
         show=units.format_bandwidth,
         low=100e6,
         high=10e12,
-        words=("auto",),
+        words=("auto", "unlimited"),
     ),
 ]
 SramBandwidth = Annotated[
@@ -207,3 +208,13 @@ Extent = Annotated[int, Between(1, 4096)]
 Stages = Annotated[int, Between(0, 64)]
 Roles = Annotated[list[Role], AfterValidator(at_least_one)]
 Dtypes = Annotated[list[Dtype], AfterValidator(at_least_one)]
+
+
+def _skips(values: list[str]) -> list[str]:
+    for value in values:
+        if value not in ("unstructured", "block") and not re.fullmatch(r"[1-9]\d*:[1-9]\d*", value):
+            raise ValueError(f"unknown sparsity {value!r}; allowed unstructured, block, or n:m")
+    return distinct(values)
+
+
+Skips = Annotated[list[str], AfterValidator(_skips)]

@@ -76,7 +76,8 @@ class Intrinsic:
 
     ``energy_pj`` is per scalar operation (one multiply-accumulate, one addition), so that a
     partly filled tile costs what it computes. ``latency_ps`` is from the last issue of a tile
-    to its last result (pipeline fill and drain).
+    to its last result (pipeline fill and drain). ``skips`` lists the zeros that cost neither
+    time nor energy: those of ``block`` or ``2:4`` sparse operands, or ``unstructured``: any.
     """
 
     name: str
@@ -86,13 +87,31 @@ class Intrinsic:
     interval_ps: int
     latency_ps: int
     energy_pj: float
+    skips: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """What a new tile of the operand that stays in a unit (``role``) costs beyond its steps.
+
+    ``time_ps`` is for loading it and for the skew of operands and results, until the last
+    result is there; the next tile may enter ``turnaround_ps`` later.
+    """
+
+    role: str
+    time_ps: int
+    turnaround_ps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(Component):
-    """A unit that executes intrinsics, one at a time."""
+    """A unit that executes intrinsics, one at a time.
+
+    ``fold`` is absent where changing the stationary tile hides behind the steps.
+    """
 
     intrinsics: tuple[Intrinsic, ...]
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from arch.spec import Architecture
 from mapper.hierarchy import Execution, execution
+from mapper.lower import aside_work
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
 from sim import roofline
@@ -43,7 +44,11 @@ def _unmapped(run: Execution) -> Lowered:
 
 
 def _energy_pj(run: Execution, prices: Prices) -> float:
-    compute = prices[run.compute.name].energy_pj(Work(operations=run.operator.operations))
+    operations = run.operator.points * run.ops_per_point
+    compute = prices[run.compute.name].energy_pj(Work(operations=operations))
+    for aside in run.asides:
+        work = aside_work(aside, run.operator.extents)
+        compute += prices[aside.compute.name].energy_pj(work)
     moved = (prices[p[0].name].energy_pj(_once(run, i)) for i, p in enumerate(run.paths))
     return compute + sum(moved)
 

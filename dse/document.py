@@ -18,6 +18,8 @@ def metrics_document(metrics: Metrics) -> dict[str, Any]:
         "power_w": metrics.power_w,
         "macs": metrics.macs,
         "fidelity": metrics.fidelity,
+        "engine": metrics.engine,
+        "gap": metrics.gap,
         "memory": dict(metrics.memory),
         "components": {name: asdict(c) for name, c in metrics.components.items()},
         "operators": [_operator(o) for o in metrics.operators],
@@ -31,5 +33,6 @@ def _operator(operator: OperatorMetrics) -> dict[str, Any]:
         "energy_pj": operator.energy_pj,
         "bound_by": operator.bound_by,
         "macs": operator.macs,
+        "gap": dict(operator.gap),
         "components": {name: asdict(c) for name, c in operator.components.items()},
     }

@@ -17,6 +17,7 @@ from dse.simulation import Simulation, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
+from sim.engines import DEFAULT
 
 #: The constraint of a design on which some operator has no mapping at all.
 FITS = "fits"
@@ -51,10 +52,11 @@ class _Cost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointEvaluator:
-    """The evaluator of a search; sent once to each worker."""
+    """The evaluator of a search; sent once to each worker. Any ``engine`` has one result."""
 
     config: SearchConfig
     workloads: Mapping[str, Workload]
+    engine: str = DEFAULT
 
     def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
         started = time.perf_counter()
@@ -68,10 +70,7 @@ class PointEvaluator:
         if reason:
             return self._unmapped(architecture, reason, {})
         try:
-            runs = {
-                spec: simulate(w, architecture, self.config.fidelity, self.config.mapping.objective)
-                for spec, w in self.workloads.items()
-            }
+            runs = {spec: self._simulated(w, architecture) for spec, w in self.workloads.items()}
         except InfeasibleError as error:
             return self._unmapped(architecture, str(error), {FITS: error.violation})
         totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
@@ -84,6 +83,10 @@ class PointEvaluator:
             metrics={spec: document(run) for spec, run in runs.items()},
             cost_model_calls=sum(run.calls for run in runs.values()),
         )
+
+    def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
+        fidelity, objective = self.config.fidelity, self.config.mapping.objective
+        return simulate(workload, architecture, fidelity, objective, engine=self.engine)
 
     def _unmapped(
         self, architecture: Architecture, reason: str, violated: Mapping[str, float]

@@ -23,6 +23,7 @@ from dse.study import Study
 from dse.trial import Trial, TrialState
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
+from sim.engines import DEFAULT
 
 #: Called after each recorded trial, in the order in which they finish.
 OnTrial = Callable[[Trial], None]
@@ -36,7 +37,8 @@ def _ignore(trial: Trial) -> None:
 class SearchRun:
     """How to run a search: where, with how many workers, new or resumed, watched by whom.
 
-    ``cluster`` is the address of a Dask scheduler, used instead of local ``workers``.
+    ``cluster`` is the address of a Dask scheduler, used instead of local ``workers``;
+    ``engine`` runs the simulations of a search at event fidelity.
     """
 
     config: SearchConfig
@@ -45,6 +47,7 @@ class SearchRun:
     cluster: str | None = None
     resume: bool = False
     on_trial: OnTrial = _ignore
+    engine: str = DEFAULT
 
 
 def search(run: SearchRun) -> Study:
@@ -56,7 +59,7 @@ def search(run: SearchRun) -> Study:
     after recording it as a failed trial.
     """
     workloads = {w.spec: load_workload(w.spec) for w in run.config.workloads}
-    evaluate = PointEvaluator(config=run.config, workloads=workloads)
+    evaluate = PointEvaluator(config=run.config, workloads=workloads, engine=run.engine)
     return search_with(run, evaluate, {s: fingerprint(w) for s, w in workloads.items()})
 
 

@@ -11,6 +11,7 @@ from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
 from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
+from sim.engines import DEFAULT
 from sim.kernel_models import evaluate, runs_kernels
 from sim.prices import price
 
@@ -33,9 +34,15 @@ class Simulation:
 
 
 def simulate(
-    workload: Workload, architecture: Architecture, fidelity: str, objective: str
+    workload: Workload,
+    architecture: Architecture,
+    fidelity: str,
+    objective: str,
+    *,
+    engine: str = DEFAULT,
 ) -> Simulation:
-    """Every operator at its best mapping for ``objective``, at ``fidelity``.
+    """Every operator at its best mapping for ``objective``, at ``fidelity``; simulations run on
+    ``engine``.
 
     Raises ``InfeasibleError`` if the hardware cannot run the workload.
     """
@@ -43,5 +50,5 @@ def simulate(
     if not runs_kernels(architecture):
         results = map_workload(workload, architecture, price, objective)
     mappings = {name: result.mapping for name, result in results.items()}
-    metrics = evaluate(workload, architecture, mappings, fidelity)
+    metrics = evaluate(workload, architecture, mappings, fidelity, engine)
     return Simulation(metrics=metrics, results=results)

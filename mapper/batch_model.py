@@ -62,7 +62,7 @@ def batch_model(
             for m, (read, written) in enumerate(volumes.traffic(len(run.memories)))
         ),
         waits_ps=tuple(placed(wait) for wait in volumes.waits()),
-        floor_ps=volumes.round_trip_ps(),
+        floor_ps=max(volumes.round_trip_ps(), volumes.model.least_ps),
         compute_pj=model.compute_pj,
         leakage_w=model.leakage_w,
         limits=tuple(Limit(n, placed(needed), allowed) for n, needed, allowed in limits),
@@ -210,7 +210,14 @@ class _Volumes:
     def waits(self) -> list[Sum]:
         """Time of the compute unit's steps, and of each shared buffer's round trips."""
         steps = Terms()
-        steps.add(self.model.step_ps, self._columns[self.model.steps_column])
+        model = self.model
+        step_ps = model.step_ticks / model.step_ticks_per_ps
+        steps.add(step_ps, self._columns[model.steps_column])
+        if model.fold_ticks:
+            fold_ps = model.fold_ticks / model.step_ticks_per_ps
+            steps.add(fold_ps, self._columns[model.fold_column])
+        if model.aside_ticks:
+            steps.add_constant(model.aside_ticks / model.step_ticks_per_ps)
         found = [steps.sum()]
         for stage in self.model.stages:
             latency = _per_slot_ps(stage)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,14 +16,24 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _cache_directory() -> Path:
+def _sources(package: str) -> list[Path]:
+    """What the package's compiled code is made from: all of the mapper, and of another package
+    the modules that have compiled functions (their tables and constants stand beside them)."""
+    root = Path(str(sys.modules[package].__file__)).parent
+    sources = sorted(root.rglob("*.py"))
+    if root == Path(__file__).parent:
+        return sources
+    return [path for path in sources if b"mapper.compiled" in path.read_bytes()]
+
+
+def _cache_directory(package: str) -> Path:
     """One directory per state of the sources.
 
     Numba notices a change of the file that a function stands in, but not of the functions
     that it calls elsewhere; compiled code would then outlive what it was made from.
     """
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
+    for source in _sources(package):
         digest.update(source.read_bytes())
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "tilewright" / digest.hexdigest()[:16]
@@ -36,20 +48,26 @@ def _usable(directory: Path) -> Path | None:
         return None
 
 
-_DIRECTORY = _usable(_cache_directory())
 _SETTINGS: Any = numba.config
+
+
+@cache
+def _directory(package: str) -> Path | None:
+    return _usable(_cache_directory(package))
 
 
 def is_cold() -> bool:
     """Will the next search have to compile first, because no earlier run kept the result?"""
-    return _DIRECTORY is None or not any(_DIRECTORY.rglob("*.nbc"))
+    directory = _directory(__name__.split(".", maxsplit=1)[0])
+    return directory is None or not any(directory.rglob("*.nbc"))
 
 
 def compiled(function: Function) -> Function:
     """Compile on first use; later runs load the result, where the home directory is writable."""
+    directory = _directory(function.__module__.split(".", maxsplit=1)[0])
     before = _SETTINGS.CACHE_DIR
-    _SETTINGS.CACHE_DIR = str(_DIRECTORY or before)
+    _SETTINGS.CACHE_DIR = str(directory or before)
     try:
-        return cast(Function, numba.njit(cache=_DIRECTORY is not None)(function))
+        return cast(Function, numba.njit(cache=directory is not None)(function))
     finally:
         _SETTINGS.CACHE_DIR = before

@@ -50,13 +50,16 @@ class Price:
     Times are exact fractions of a picosecond per bit (``None``: never the bottleneck) or per
     step; a port's occupancy is rounded up once per request. Linearity is what lets a search
     price millions of mappings at once and what orders the fidelities: the price of a sum is
-    never more than the sum of the prices.
+    never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
+    the unit does nothing: it is for simulations.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)
     write_ps_per_bit: Fraction = Fraction(0)
     shared_port: bool = False
     step_ps: int = 0
+    fold_ps: int = 0
+    turnaround_ps: int = 0
     latency_ps: int = 0
     read_pj_per_bit: float = 0.0
     write_pj_per_bit: float = 0.0
@@ -66,7 +69,7 @@ class Price:
         """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""
         read = work.read_bits * self.read_ps_per_bit
         write = work.write_bits * self.write_ps_per_bit
-        steps = work.steps * self.step_ps
+        steps = _ceil(work.steps * self.step_ps) + work.folds * self.fold_ps
         if self.shared_port:
             return {"": _ceil(read + write + steps)}
         return {"read": _ceil(read), "write": _ceil(write), "": steps}
@@ -102,7 +105,11 @@ class ComponentMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorMetrics:
-    """One operator's share. ``bound_by`` names the component (or ``latency``) that limits it."""
+    """One operator's share. ``bound_by`` names the component (or ``latency``) that limits it.
+
+    ``gap`` says, in picoseconds by cause, why the event model's latency is more than the
+    analytical one's: the parts add up to the difference. It is empty at other fidelities.
+    """
 
     name: str
     latency_ps: int
@@ -110,11 +117,15 @@ class OperatorMetrics:
     bound_by: str
     macs: int
     components: MappingABC[str, ComponentMetrics] = field(repr=False)
+    gap: MappingABC[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency."""
+    """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
+
+    ``engine`` ran the simulation (None: nothing was simulated).
+    """
 
     fidelity: str
     latency_ps: int
@@ -126,6 +137,16 @@ class Metrics:
     memory: MappingABC[str, int]
     components: MappingABC[str, ComponentMetrics]
     operators: tuple[OperatorMetrics, ...]
+    engine: str | None = None
+
+    @property
+    def gap(self) -> dict[str, int]:
+        """The operators' gaps by cause, summed: event latency minus analytical latency."""
+        total: dict[str, int] = {}
+        for operator in self.operators:
+            for cause, ps in operator.gap.items():
+                total[cause] = total.get(cause, 0) + ps
+        return total
 
 
 class CostModel(Protocol):

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
-from arch.datatypes import BITS
+from arch.datatypes import Bits, bits_of, datatype, whole
 from arch.spec import Architecture, Compute, Intrinsic, Memory
 from mapper.cost import InfeasibleError
 from mapper.footprint import Footprints, footprints
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Operator
+from mapper.workload.operators import Operator, SideWork, Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """Side work on the unit that does it; ``lanes`` points at a time."""
+
+    compute: Compute
+    lanes: int
+    work: SideWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +31,8 @@ class Execution:
     ``paths[operand]`` lists the memories that keep the operand, outermost first; the last one
     feeds the compute unit. ``bits[operand]`` is the operand's width at rest, ``partial_bits``
     the width of a partial sum. ``memories`` are those of all paths, outermost first.
+    ``issues_per_point`` and ``ops_per_point`` are what is left of the operator's where the unit
+    skips zeros; ``asides`` what other units do meanwhile.
     """
 
     operator: Operator
@@ -27,8 +41,19 @@ class Execution:
     counts: Footprints
     paths: tuple[tuple[Memory, ...], ...]
     memories: tuple[Memory, ...]
-    bits: tuple[int, ...]
-    partial_bits: int
+    bits: tuple[Bits, ...]
+    partial_bits: Bits
+    issues_per_point: Bits = 1
+    ops_per_point: Bits = 1
+    asides: tuple[Aside, ...] = ()
+
+    @property
+    def stationary(self) -> int | None:
+        """The operand whose tiles stay in the compute unit, if changing them takes time."""
+        if self.compute.fold is None:
+            return None
+        roles = [self.operator.role(i) for i in range(len(self.paths))]
+        return roles.index(self.compute.fold.role)
 
     @property
     def output(self) -> int:
@@ -42,11 +67,13 @@ def execution(workload: Workload, operator: Operator, architecture: Architecture
     Raises ``InfeasibleError`` if no unit of the architecture supports the operation and the
     data types of its inputs.
     """
-    dtypes = {workload.tensor(a.tensor).dtype for a in operator.inputs}
+    tensors = {a.tensor: workload.tensor(a.tensor) for a in operator.accesses}
+    dtypes = {tensors[a.tensor].dtype for a in operator.inputs}
     if operator.operation == "copy":
         dtypes = set()
     compute, intrinsic = _unit(operator, dtypes, architecture)
-    shapes = {a.tensor: workload.tensor(a.tensor).shape for a in operator.accesses}
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    share = _executed([tensors[a.tensor] for a in operator.inputs], operator, intrinsic)
     paths = tuple(
         _path(architecture, operator.role(i), compute) for i in range(len(operator.accesses))
     )
@@ -58,32 +85,50 @@ def execution(workload: Workload, operator: Operator, architecture: Architecture
         counts=footprints(operator, shapes),
         paths=paths,
         memories=tuple(m for m in architecture.memories if m.name in kept_in),
-        bits=tuple(BITS[workload.tensor(a.tensor).dtype] for a in operator.accesses),
-        partial_bits=BITS[operator.accumulator_dtype],
+        bits=tuple(tensors[a.tensor].bits for a in operator.accesses),
+        partial_bits=bits_of(operator.accumulator_dtype),
+        issues_per_point=whole(operator.issues_per_point * share),
+        ops_per_point=whole(operator.ops_per_point * share),
+        asides=tuple(_asides(operator, architecture)),
     )
+
+
+def _executed(inputs: list[Tensor], operator: Operator, intrinsic: Intrinsic) -> Fraction:
+    """The share of the points that the unit does not skip, zeros being independent."""
+    if operator.operation != "mac":
+        return Fraction(1)
+    return math.prod(
+        (
+            tensor.sparsity.density
+            for tensor in inputs
+            if tensor.sparsity is not None
+            and {tensor.sparsity.structure, "unstructured"} & set(intrinsic.skips)
+        ),
+        start=Fraction(1),
+    )
+
+
+def _asides(operator: Operator, architecture: Architecture) -> Iterator[Aside]:
+    for work in operator.side:
+        found = _able(architecture, work.operation)
+        if not found:
+            raise _no_unit(operator.name, work.operation, architecture)
+        compute, intrinsic = found[0]
+        lanes = math.prod(axis.size for axis in intrinsic.axes)
+        yield Aside(compute=compute, lanes=lanes, work=work)
 
 
 def _unit(
     operator: Operator, dtypes: set[str], architecture: Architecture
 ) -> tuple[Compute, Intrinsic]:
-    able = [
-        (compute, intrinsic)
-        for compute in architecture.computes
-        for intrinsic in compute.intrinsics
-        if operator.operation in intrinsic.operations
-    ]
+    able = _able(architecture, operator.operation)
     if not able:
-        known = sorted(
-            {o for c in architecture.computes for i in c.intrinsics for o in i.operations}
-        )
-        raise InfeasibleError(
-            limit=f"operation {operator.operation!r} of {operator.name}",
-            needed=1,
-            allowed=0,
-            detail=f"{architecture.name} has no unit for it; its units do {', '.join(known)}",
-        )
+        raise _no_unit(operator.name, operator.operation, architecture)
     for compute, intrinsic in able:
         if dtypes <= set(intrinsic.dtypes):
+            return compute, intrinsic
+    for compute, intrinsic in able:
+        if any(_all_fit(dtypes, offered) for offered in intrinsic.dtypes):
             return compute, intrinsic
     offered = sorted({dtype for _, intrinsic in able for dtype in intrinsic.dtypes})
     raise InfeasibleError(
@@ -93,6 +138,30 @@ def _unit(
         detail=f"it computes in {', '.join(sorted(dtypes))}; {architecture.name} offers "
         f"{', '.join(offered)}: set the workload's dtype, as in 'resnet18:dtype={offered[0]}'",
     )
+
+
+def _able(architecture: Architecture, operation: str) -> list[tuple[Compute, Intrinsic]]:
+    return [
+        (compute, intrinsic)
+        for compute in architecture.computes
+        for intrinsic in compute.intrinsics
+        if operation in intrinsic.operations
+    ]
+
+
+def _no_unit(operator: str, operation: str, architecture: Architecture) -> InfeasibleError:
+    known = sorted({o for c in architecture.computes for i in c.intrinsics for o in i.operations})
+    return InfeasibleError(
+        limit=f"operation {operation!r} of {operator}",
+        needed=1,
+        allowed=0,
+        detail=f"{architecture.name} has no unit for it; its units do {', '.join(known)}",
+    )
+
+
+def _all_fit(dtypes: set[str], offered: str) -> bool:
+    """Whether all operands can be widened to what the unit computes in, on their way to it."""
+    return all(datatype(dtype).fits_in(datatype(offered)) for dtype in dtypes)
 
 
 def _path(architecture: Architecture, role: str, compute: Compute) -> tuple[Memory, ...]:

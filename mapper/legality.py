@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping as Extents
 from dataclasses import dataclass
 
+from arch.datatypes import Bits
 from arch.spec import Memory
 from mapper.cost import InfeasibleError
 from mapper.hierarchy import Execution
@@ -30,7 +31,7 @@ class StagedTile:
     depth: int
     tiles: dict[str, int]
     visits: int
-    width_bits: int
+    width_bits: Bits
     elements: int
 
     @property
@@ -39,7 +40,7 @@ class StagedTile:
         return 2 if self.visits > 1 and self.memory.double_buffered else 1
 
     @property
-    def size_bits(self) -> int:
+    def size_bits(self) -> Bits:
         """Bits of one tile in one instance of the memory."""
         return self.elements * self.width_bits
 
@@ -64,6 +65,7 @@ def staged_tiles(execution: Execution, mapping: Mapping) -> tuple[StagedTile, ..
                 at_stage.append((node, depth, dict(tiles)))
     _check_finished(mapping, tiles)
     _check_paths(execution, mapping)
+    _check_whole(execution, mapping, at_stage)
     return tuple(
         _staged(execution, mapping, at_stage, position) for position in range(len(at_stage))
     )
@@ -101,7 +103,7 @@ def _visits(execution: Execution, tiles: dict[str, int], dims: tuple[str, ...]) 
     return math.prod(-(-execution.operator.extents[d] // tiles[d]) for d in dims)
 
 
-def _width(execution: Execution, operand: int, inner: dict[str, int]) -> int:
+def _width(execution: Execution, operand: int, inner: dict[str, int]) -> Bits:
     """An output tile is as wide as a partial sum if partial sums ever arrive at it."""
     reduction = tuple(execution.operator.reduction_dims())
     if operand == execution.output and _visits(execution, inner, reduction) > 1:
@@ -119,15 +121,15 @@ def parallel_over(execution: Execution, mapping: Mapping, memory: Memory) -> dic
     }
 
 
-def peak_bits(staged: tuple[StagedTile, ...]) -> dict[str, int]:
+def peak_bits(staged: tuple[StagedTile, ...]) -> dict[str, Bits]:
     """Bits that one instance of each memory must hold, with room for the next tiles."""
-    peak: dict[str, int] = {}
+    peak: dict[str, Bits] = {}
     for tile in staged:
         peak[tile.memory.name] = peak.get(tile.memory.name, 0) + tile.size_bits * tile.slots
     return peak
 
 
-def check_capacity(staged: tuple[StagedTile, ...]) -> dict[str, int]:
+def check_capacity(staged: tuple[StagedTile, ...]) -> dict[str, Bits]:
     """``peak_bits``; ``InfeasibleError`` if a memory is too small."""
     peak = peak_bits(staged)
     for tile in staged:
@@ -194,6 +196,19 @@ def _check_finished(mapping: Mapping, tiles: dict[str, int]) -> None:
                 f"{mapping.operator}: {tile} elements of {dim!r} are left below the last loop, "
                 f"but one step computes {mapping.unit(dim)}"
             )
+
+
+def _check_whole(
+    execution: Execution, mapping: Mapping, at_stage: list[tuple[Stage, int, dict[str, int]]]
+) -> None:
+    shared = {memory.name for memory in execution.memories if not memory.replicated_over}
+    for stage, _, tiles in at_stage:
+        for dim in execution.operator.whole_dims if stage.memory in shared else ():
+            if tiles[dim] < execution.operator.extents[dim]:
+                raise MappingError(
+                    f"{mapping.operator}: {dim!r} must stay whole in {stage.memory}; its tile "
+                    f"there has {tiles[dim]} of {execution.operator.extents[dim]} elements"
+                )
 
 
 def _check_paths(execution: Execution, mapping: Mapping) -> None:

@@ -8,12 +8,15 @@ sums). So the program's size depends on how many such cases there are, not on tr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field
+from fractions import Fraction
 
+from arch.datatypes import Bits, whole
 from arch.spec import Architecture, Memory
 from mapper.footprint import Axis, Range
-from mapper.hierarchy import Execution, execution
+from mapper.hierarchy import Aside, Execution, execution
 from mapper.legality import StagedTile, check_capacity, parallel_over, staged_tiles
 from mapper.mapping import Loop, Mapping
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
@@ -66,7 +69,7 @@ class _Lowering:
         return max(shared, default=-1) + 1
 
     @property
-    def datapath_bits(self) -> int:
+    def datapath_bits(self) -> Bits:
         """Width of what the compute unit writes: partial sums, unless each is final at once."""
         extents = self.run.operator.extents
         reduced_in_one_step = all(self.mapping.unit(dim) >= extents[dim] for dim in self.reduced)
@@ -211,6 +214,7 @@ class _Lowering:
         for operand in range(len(self.run.paths)):
             _add(works, self._datapath(operand, ranges))
         _add(works, ((self.run.compute.name, self._steps(ranges)),))
+        _add(works, self._asides(ranges))
         return TileOp(f"compute {self.run.operator.name}", tuple(works.items()))
 
     def _inner_transfer(self, tile: StagedTile, ranges: Ranges) -> Works:
@@ -242,7 +246,36 @@ class _Lowering:
         for dim, (start, stop) in ranges.items():
             steps *= -(-(stop - start) // self.mapping.unit(dim))
             points *= stop - start
-        return Work(steps=steps, operations=points * self.run.operator.ops_per_point)
+        return Work(
+            steps=whole(steps * self.run.issues_per_point),
+            operations=whole(points * self.run.ops_per_point),
+            folds=self._folds(ranges),
+        )
+
+    def _folds(self, ranges: Ranges) -> int:
+        """How often the operand that stays in the unit changes there."""
+        inner = [t for t in self.staged.values() if t.operand == self.run.stationary]
+        if not inner:
+            return 0
+        tiles = inner[-1].tiles
+        return math.prod(-(-(stop - a) // tiles[dim]) for dim, (a, stop) in ranges.items())
+
+    def _asides(self, ranges: Ranges) -> Works:
+        return tuple(
+            (
+                aside.compute.name,
+                aside_work(aside, {d: stop - a for d, (a, stop) in ranges.items()}),
+            )
+            for aside in self.run.asides
+        )
+
+
+def aside_work(aside: Aside, extents: MappingABC[str, int]) -> Work:
+    """Side work on a box: full lanes, since neighbouring tiles follow without a pause."""
+    points = math.prod(extents[dim] for dim in aside.work.dims)
+    return Work(
+        steps=whole(Fraction(points, aside.lanes)), operations=points * aside.work.ops_per_point
+    )
 
 
 def _padded_axes(run: Execution, dim: str, everything: Ranges) -> tuple[Axis, ...]:

@@ -9,19 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from arch.datatypes import Bits
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What one component does in one tile operation (or a sum over many).
 
     Traffic in bits (data types may be narrower than a byte); ``steps`` are issues of a compute
-    unit's intrinsic, ``operations`` the scalar operations in them.
+    unit's intrinsic, ``operations`` the scalar operations in them, ``folds`` how often the unit
+    gets another tile of the operand that stays in it. Fractions are exact: scales
+    and metadata are shared by elements, and a unit that skips zeros issues less than a step.
     """
 
-    read_bits: int = 0
-    write_bits: int = 0
-    steps: int = 0
-    operations: int = 0
+    read_bits: Bits = 0
+    write_bits: Bits = 0
+    steps: Bits = 0
+    operations: Bits = 0
+    folds: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -29,6 +34,7 @@ class Work:
             write_bits=self.write_bits + other.write_bits,
             steps=self.steps + other.steps,
             operations=self.operations + other.operations,
+            folds=self.folds + other.folds,
         )
 
     def __mul__(self, count: int) -> Work:
@@ -37,6 +43,7 @@ class Work:
             write_bits=self.write_bits * count,
             steps=self.steps * count,
             operations=self.operations * count,
+            folds=self.folds * count,
         )
 
 
@@ -71,7 +78,7 @@ class Hold:
     operand: int
     memory: str
     slots: int
-    size_bits: int
+    size_bits: Bits
     load: TileOp | None
     store: TileOp | None
     body: tuple[Node, ...]
@@ -101,7 +108,7 @@ class Program:
 
     operator: str
     body: tuple[Node, ...]
-    peak_bits: dict[str, int] = field(default_factory=dict)
+    peak_bits: dict[str, Bits] = field(default_factory=dict)
 
     def tile_ops(self) -> Iterator[tuple[int, TileOp]]:
         """Each distinct tile operation with how often it runs."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import simpy
 
+from sim.engines import Simulated
 from sim.process import IssueListener, World, stuck
 from sim.schedule import Schedule
 from sim.scripts import write_scripts
@@ -43,3 +44,8 @@ def simulate(
     if not all(process.finished for process in cast.processes):
         raise DeadlockError(stuck(cast.processes))
     return max(max(p.time_ps, p.finish_ps) for p in cast.processes)
+
+
+def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:
+    """As an engine of ``sim.engines``. It does not account for idle ports."""
+    return Simulated(latency_ps=simulate(schedule))

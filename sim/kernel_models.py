@@ -14,6 +14,7 @@ from arch.errors import InputError, Problem, unknown
 from arch.spec import Architecture
 from mapper.cost import Mappings, Metrics
 from mapper.workload.graph import Workload
+from sim.engines import DEFAULT
 from sim.models import FIDELITIES, cost_model
 from sim.prices import import_devices
 
@@ -43,11 +44,16 @@ def runs_kernels(architecture: Architecture) -> bool:
 
 
 def evaluate(
-    workload: Workload, architecture: Architecture, mappings: Mappings, fidelity: str
+    workload: Workload,
+    architecture: Architecture,
+    mappings: Mappings,
+    fidelity: str,
+    engine: str = DEFAULT,
 ) -> Metrics:
     """The metrics of a workload; ``mappings`` is empty for a family that runs kernels."""
     if not runs_kernels(architecture):
-        return cost_model(fidelity).evaluate(workload, architecture, mappings)
+        model = cost_model(fidelity, engine=engine)
+        return model.evaluate(workload, architecture, mappings)
     if fidelity not in FIDELITIES:
         raise InputError(Problem(unknown("fidelity", fidelity, list(FIDELITIES)), "fidelity"))
     return _MODELS[architecture.family](workload, architecture, fidelity)

@@ -38,6 +38,13 @@ Objective = Annotated[
     str,
     typer.Option(metavar="latency|energy|edp", help="What each operator's mapping minimises."),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="replay|simpy",
+        help="What runs event simulations: compiled code, or SimPy. They agree to the picosecond.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),

@@ -62,7 +62,7 @@ def _room(tile: StagedTile) -> str:
     ahead = " and the next one" if tile.slots > 1 else ""
     axes = tile.memory.replicated_over
     where = f" in each of the {' x '.join(axes)}" if axes else ""
-    return f"{format_size(tile.size_bits / 8)}{ahead}{where}"
+    return f"{format_size(float(tile.size_bits / 8))}{ahead}{where}"
 
 
 def _step(execution: Execution, mapping: Mapping) -> str:

@@ -30,9 +30,10 @@ def print_metrics(
     console: Console, workload: Workload, architecture: Architecture, metrics: Metrics
 ) -> None:
     """Totals, then where time goes by operator, then by component."""
-    console.print(f"{workload.name} on {architecture.name}, {metrics.fidelity} model")
+    engine = f" ({metrics.engine} engine)" if metrics.engine else ""
+    console.print(f"{workload.name} on {architecture.name}, {metrics.fidelity} model{engine}")
     for name, text in totals(metrics):
-        console.print(f"  {name:<8} {text}")
+        console.print(f"  {name:<8} {text}", soft_wrap=True)
     console.print(table("", OPERATOR_COLUMNS, operator_rows(workload, metrics)))
     console.print(table("", COMPONENT_COLUMNS, component_rows(architecture, metrics)))
 
@@ -44,6 +45,17 @@ def totals(metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "power", format_power_w(metrics.power_w)
     yield "area", format_area_mm2(metrics.area_mm2)
     yield "MACs", f"{metrics.macs:,}"
+    if metrics.gap:
+        yield "gap", gap_text(metrics)
+
+
+def gap_text(metrics: Metrics) -> str:
+    """How much the simulation is above the analytical model, and why."""
+    parts = sorted(metrics.gap.items(), key=lambda part: -part[1])
+    total = sum(ps for _, ps in parts)
+    shown = ", ".join(f"{cause.replace('_', ' ')} {format_time_ps(ps)}" for cause, ps in parts)
+    share = percent(total / metrics.latency_ps)
+    return f"{format_time_ps(total)} ({share}) above the analytical model: {shown}"
 
 
 def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, ...]]:

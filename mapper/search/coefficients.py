@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from arch.datatypes import Bits
 from arch.spec import Memory
 from mapper.cost import Price, PriceList
-from mapper.hierarchy import Execution
+from mapper.hierarchy import Aside, Execution
+from mapper.lower import aside_work
+from mapper.program import Work
 from mapper.search import pricing
 from mapper.search.factors import Column
 from mapper.search.pricing import FloatArray, IntArray
@@ -29,12 +32,15 @@ class Coefficients:
 
     def model(self, order: StageOrder) -> pricing.Model:
         at = {column: i for i, column in enumerate(order.columns)}
+        run = self.run
+        issue_ps, aside_ps = self._issue_ps()
+        ticks = math.lcm(issue_ps.denominator, aside_ps.denominator)
         compute = self.price(self.run.compute)
         axes = {axis.name: axis.size for axis in self.run.intrinsic.axes}
         return pricing.Model(
             stages=self._stages(order, at),
             datapaths=self._datapaths(order, at),
-            memories=np.array([_memory_row(m, self.price(m)) for m in self.run.memories]),
+            memories=np.array([_memory_row(m, self.price(m), self._parts) for m in run.memories]),
             axis_columns=np.array(
                 [at[Column("used", over=(axis,))] for axis in order.contended], dtype=np.int64
             ),
@@ -43,11 +49,47 @@ class Coefficients:
             steps_column=at[Column("steps")],
             lifted_steps_column=at[order.lifted(Column("steps"))],
             unit_revisits_column=at[Column("revisits", stage=-1)],
-            step_ps=float(compute.step_ps),
-            compute_pj=float(compute.operation_pj * self.run.operator.operations),
+            step_ticks=float(issue_ps * ticks),
+            aside_ticks=float(aside_ps * ticks),
+            step_ticks_per_ps=float(ticks),
+            compute_pj=float(compute.operation_pj * run.operator.points * run.ops_per_point)
+            + sum(self.price(aside.compute).energy_pj(work) for aside, work in self._asides()),
+            least_ps=float(self._least_ps()),
             leakage_w=float(self.leakage_w),
             objective=self.objective,
+            fold_column=at[Column("visits", stage=self._fold_stage(order))],
+            fold_ticks=float(compute.fold_ps * ticks),
         )
+
+    def _fold_stage(self, order: StageOrder) -> int:
+        """The innermost stage of the operand that stays in the unit (else any: it is free)."""
+        stages = [s for s, (o, _) in enumerate(order.stages) if o == self.run.stationary]
+        return max(stages, default=0)
+
+    @property
+    def _parts(self) -> int:
+        """Traffic is counted in parts of a bit, so that it stays whole (see ``Price``)."""
+        return math.lcm(*(bits.denominator for bits in (*self.run.bits, self.run.partial_bits)))
+
+    def _asides(self) -> Iterator[tuple[Aside, Work]]:
+        for aside in self.run.asides:
+            yield aside, aside_work(aside, self.run.operator.extents)
+
+    def _issue_ps(self) -> tuple[Bits, Bits]:
+        """Of the operator's own unit: time of a step, and time of side work done there."""
+        name, step_ps = self.run.compute.name, self.price(self.run.compute).step_ps
+        aside = sum(work.steps for a, work in self._asides() if a.compute.name == name)
+        return step_ps * self.run.issues_per_point, step_ps * aside
+
+    def _least_ps(self) -> int:
+        """How long the busiest of the other units needs, whatever the mapping."""
+        works: dict[str, Work] = {}
+        for aside, work in self._asides():
+            if aside.compute.name != self.run.compute.name:
+                works[aside.compute.name] = works.get(aside.compute.name, Work()) + work
+        units = {aside.compute.name: aside.compute for aside in self.run.asides}
+        busy = (self.price(units[name]).occupancy(work) for name, work in works.items())
+        return max((ps for ports in busy for ps in ports.values()), default=0)
 
     def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         run = self.run
@@ -64,8 +106,8 @@ class Coefficients:
                 pricing.COL_HELD: at[Column("held", operand, s, memory.replicated_over)],
                 pricing.COL_VISITS: at[Column("visits", stage=s)],
                 pricing.COL_REVISITS: at[order.revisits_below(s)] if is_output else 0,
-                pricing.FINAL_BITS: run.bits[operand],
-                pricing.PARTIAL_BITS: run.partial_bits,
+                pricing.FINAL_BITS: int(run.bits[operand] * self._parts),
+                pricing.PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.DOUBLE_BUFFERED: int(memory.double_buffered),
                 pricing.OUTPUTS: run.counts.operands[operand].elements,
                 pricing.IS_SHARED: int(not memory.replicated_over),
@@ -92,8 +134,8 @@ class Coefficients:
                 pricing.D_IS_OUTPUT: int(operand == run.output),
                 pricing.COL_MOVED: at[order.at_datapath(operand)],
                 pricing.COL_LIFTED: at[order.lifted(order.at_datapath(operand))],
-                pricing.D_FINAL_BITS: run.bits[operand],
-                pricing.D_PARTIAL_BITS: run.partial_bits,
+                pricing.D_FINAL_BITS: int(run.bits[operand] * self._parts),
+                pricing.D_PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.D_OUTPUTS: run.counts.operands[operand].elements,
             }
             rows.append(row)
@@ -108,16 +150,17 @@ def _table(rows: list[dict[int, int]], fields: int) -> IntArray:
     return table
 
 
-def _memory_row(memory: Memory, price: Price) -> FloatArray:
+def _memory_row(memory: Memory, price: Price, parts: int) -> FloatArray:
+    """Prices of traffic that is counted in ``parts`` of a bit."""
     ticks = math.lcm(price.read_ps_per_bit.denominator, price.write_ps_per_bit.denominator)
     row: Mapping[int, Fraction | float] = {
         pricing.READ_TICKS: price.read_ps_per_bit * ticks,
         pricing.WRITE_TICKS: price.write_ps_per_bit * ticks,
-        pricing.TICKS_PER_PS: ticks,
+        pricing.TICKS_PER_PS: ticks * parts,
         pricing.SHARED_PORT: price.shared_port,
-        pricing.READ_PJ: price.read_pj_per_bit,
-        pricing.WRITE_PJ: price.write_pj_per_bit,
-        pricing.CAPACITY_BITS: memory.size_bytes * 8,
+        pricing.READ_PJ: price.read_pj_per_bit / parts,
+        pricing.WRITE_PJ: price.write_pj_per_bit / parts,
+        pricing.CAPACITY_BITS: memory.size_bytes * 8 * parts,
     }
     values = np.zeros(pricing.MEMORY_FIELDS)
     for field, value in row.items():

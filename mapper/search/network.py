@@ -45,7 +45,11 @@ def same_work(workload: Workload, operator: Operator) -> Hashable:
         operator.operation,
         tuple(operator.extents.items()),
         tuple(access.index for access in operator.accesses),
-        tuple((tensor.shape, tensor.dtype) for tensor in tensors),
+        tuple((tensor.shape, tensor.dtype, tensor.sparsity) for tensor in tensors),
         operator.accumulator_dtype,
         operator.ops_per_point,
+        operator.issues_per_point,
+        operator.whole_dims,
+        operator.dim_classes,
+        operator.side,
     )

@@ -50,7 +50,7 @@ class Model(NamedTuple):
     ``axis_columns`` and ``axis_sizes`` are those of the contended axes, ``lanes`` the product
     of these sizes. A lifted column is a volume times the axes used: divided by ``lanes`` it
     bounds the volume from below, and unlike the volume itself it stays tight in a box whose
-    dimensions cannot all be unrolled at once.
+    dimensions cannot all be unrolled at once. ``least_ps`` is what other units need meanwhile.
     """
 
     stages: IntArray
@@ -62,10 +62,15 @@ class Model(NamedTuple):
     steps_column: int
     lifted_steps_column: int
     unit_revisits_column: int
-    step_ps: float
+    step_ticks: float
+    aside_ticks: float
+    step_ticks_per_ps: float
     compute_pj: float
+    least_ps: float
     leakage_w: float
     objective: int
+    fold_column: int = 0
+    fold_ticks: float = 0.0
 
 
 @compiled
@@ -117,7 +122,9 @@ def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatAr
     partial = volumes[model.unit_revisits_column] > 1.0
     _add_datapaths(volumes, model.datapaths, model.lanes, partial, traffic)
     steps = max(volumes[model.steps_column], volumes[model.lifted_steps_column] / model.lanes)
-    latency = max(steps * model.step_ps, waiting)
+    ticks = steps * model.step_ticks + volumes[model.fold_column] * model.fold_ticks
+    stepping = np.ceil((ticks + model.aside_ticks) / model.step_ticks_per_ps)
+    latency = max(stepping, waiting, model.least_ps)
     busy_ps, energy, excess = _memories(model.memories, traffic)
     latency = max(latency, busy_ps)
     energy += model.compute_pj

@@ -105,7 +105,11 @@ class StageOrder:
             Room(axis.size if dim_class in axis.dim_classes else 1, axis.name in self.contended)
             for axis in self.run.intrinsic.axes
         )
-        splits = tuple(dim in self.run.counts.operands[op].dims for op, _ in self.stages)
+        whole = dim in self.run.operator.whole_dims
+        splits = tuple(
+            dim in self.run.counts.operands[op].dims and not (whole and not memory.replicated_over)
+            for op, memory in self.stages
+        )
         return tilings(self.run.operator.extents[dim], rooms, splits)
 
     def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from arch.datatypes import BITS
+from arch.datatypes import ALLOWED, is_dtype
 from arch.errors import InputError, Problem
 from mapper.workload.operators import (
     TENSOR_KINDS,
@@ -89,10 +89,8 @@ def _tensor_problems(workload: Workload) -> Iterator[Problem]:
         where = f"workload {workload.name}: tensor {tensor.name}"
         if any(size < 1 for size in tensor.shape):
             yield Problem(f"every size must be at least 1, shape is {tensor.shape}", where=where)
-        if tensor.dtype not in BITS:
-            yield Problem(
-                f"unknown data type {tensor.dtype!r}; allowed: {_list(BITS)}", where=where
-            )
+        if not is_dtype(tensor.dtype):
+            yield Problem(f"unknown data type {tensor.dtype!r}; allowed: {ALLOWED}", where=where)
         if tensor.kind not in TENSOR_KINDS:
             yield Problem(
                 f"unknown kind {tensor.kind!r}; allowed: {_list(TENSOR_KINDS)}", where=where
@@ -117,17 +115,25 @@ def _operator_problems(workload: Workload, operator: Operator) -> Iterator[Probl
     if operator.operation not in operations:
         message = f"unknown operation {operator.operation!r}; allowed: {_list(operations)}"
         yield Problem(message, where=where)
-    if operator.operation == "mac" and len(operator.inputs) != 2:
+    streaming = bool(operator.side)
+    if operator.operation == "mac" and len(operator.inputs) != 2 and not streaming:
         yield Problem(f"a mac has 2 inputs, this one {len(operator.inputs)}", where=where)
-    if operator.accumulator_dtype not in BITS:
+    if not is_dtype(operator.accumulator_dtype):
         yield Problem(f"unknown data type {operator.accumulator_dtype!r}", where=where)
     if operator.ops_per_point < 1:
         yield Problem(f"ops_per_point is {operator.ops_per_point}, at least 1", where=where)
+    named = {*operator.whole_dims, *dict(operator.dim_classes), *_side_dims(operator)}
+    if unknown := sorted(named - set(operator.extents)):
+        yield Problem(f"loops {_list(unknown)} are not in {_list(operator.extents)}", where=where)
     for dim, extent in operator.extents.items():
         if extent < 1:
             yield Problem(f"extent of loop {dim} is {extent}, at least 1", where=where)
     for access in operator.accesses:
         yield from _access_problems(workload, operator, access)
+
+
+def _side_dims(operator: Operator) -> set[str]:
+    return {dim for side in operator.side for dim in side.dims}
 
 
 def _access_problems(workload: Workload, operator: Operator, access: Access) -> Iterator[Problem]:

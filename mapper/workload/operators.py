@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from arch.datatypes import Bits, Sparsity, bits_of
 from arch.spec import VECTOR_OPERATIONS as VECTOR_OPERATIONS
 
 
@@ -54,16 +55,39 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A named array. ``kind`` is ``input``, ``weight``, ``activation`` or ``output``."""
+    """A named array. ``kind`` is ``input``, ``weight``, ``activation`` or ``output``.
+
+    A sparse tensor (``sparsity``) is kept compressed in every memory.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     kind: str  # see TENSOR_KINDS
+    sparsity: Sparsity | None = None
 
     @property
     def elements(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def bits(self) -> Bits:
+        """Stored bits per element, with its shares of scales and of sparsity's metadata."""
+        dense = bits_of(self.dtype)
+        return dense if self.sparsity is None else self.sparsity.stored_bits(dense)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideWork:
+    """What another unit does meanwhile, such as the softmax inside a streaming attention.
+
+    ``operation`` (a vector operation) once at each point of ``dims``, each of ``ops_per_point``
+    scalar operations.
+    """
+
+    operation: str
+    dims: tuple[str, ...]
+    ops_per_point: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +98,13 @@ class Operator:
     what the hardware must be able to do at each point: ``mac`` for contractions, otherwise
     one of ``arch.spec.VECTOR_OPERATIONS``. ``ops_per_point`` counts scalar operations a point
     (5 for a softmax: subtract, exponent, sum, reciprocal, multiply). A contraction's
-    first input has the role ``input``, its second ``weight``. Partial sums have
+    first input has the role ``input``, its others ``weight``. Partial sums have
     ``accumulator_dtype``.
+
+    Fields for operators that are more than one product or one pass: ``issues_per_point`` is
+    how often the unit issues for a point; ``whole_dims`` are never cut into tiles in a shared
+    memory (a softmax needs its row, a streaming attention its head); ``dim_classes`` replace
+    the classes that follow from the accesses; ``side`` is what other units do meanwhile.
     """
 
     name: str
@@ -85,7 +114,11 @@ class Operator:
     inputs: tuple[Access, ...]
     output: Access
     accumulator_dtype: str
-    ops_per_point: int = 1
+    ops_per_point: Bits = 1
+    issues_per_point: Bits = 1
+    whole_dims: frozenset[str] = frozenset()
+    dim_classes: tuple[tuple[str, str], ...] = ()
+    side: tuple[SideWork, ...] = ()
 
     @property
     def points(self) -> int:
@@ -94,11 +127,11 @@ class Operator:
     @property
     def macs(self) -> int:
         """Multiply-accumulates; padding positions count, as in every published MAC count."""
-        return self.points if self.operation == "mac" else 0
+        return self.operations if self.operation == "mac" else 0
 
     @property
     def operations(self) -> int:
-        return self.points * self.ops_per_point
+        return math.ceil(self.points * self.ops_per_point)
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -109,13 +142,16 @@ class Operator:
         """The role (``input``, ``weight``, ``output``) of ``accesses[operand]``."""
         if operand == len(self.inputs):
             return "output"
-        return "weight" if self.operation == "mac" and operand == 1 else "input"
+        return "weight" if self.operation == "mac" and operand > 0 else "input"
 
     def reduction_dims(self) -> frozenset[str]:
         return frozenset(self.extents) - self.output.dims
 
     def dim_class(self, dim: str) -> str:
         """``m``, ``n``, ``k`` or ``b`` (see ``arch.spec.DIM_CLASSES``)."""
+        for named, given in self.dim_classes:
+            if named == dim:
+                return given
         if dim not in self.output.dims:
             return "k"
         if self.operation != "mac" or dim not in self.inputs[1].dims:

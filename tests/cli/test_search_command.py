@@ -27,6 +27,7 @@ DOCUMENT = {
     "designs",
     "cost_model_calls",
     "seconds",
+    "engine",
     "run_dir",
 }
 

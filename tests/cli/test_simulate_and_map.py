@@ -19,6 +19,8 @@ SIMULATE = {
     "power_w",
     "macs",
     "fidelity",
+    "engine",
+    "gap",
     "memory",
     "components",
     "operators",

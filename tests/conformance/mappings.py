@@ -36,7 +36,8 @@ def _draw(run: Execution, rng: np.random.Generator, inwards: float) -> Mapping:
     unit = dict.fromkeys(run.operator.extents, 1)
     for s in spatial:
         unit[s.dim] *= s.factor
-    nest: list[Loop | Stage] = [*_loops(run, unit, rng)]
+    loops = _loops(run, unit, rng)
+    nest: list[Loop | Stage] = [x for x in loops if x.dim not in run.operator.whole_dims]
     for operand, path in enumerate(run.paths):
         first = 0
         for memory in path[1:]:
@@ -44,6 +45,7 @@ def _draw(run: Execution, rng: np.random.Generator, inwards: float) -> Mapping:
             first = int(rng.integers(low, len(nest) + 1))
             nest.insert(first, Stage(operand, memory.name))
             first += 1
+    nest += [x for x in loops if x.dim in run.operator.whole_dims]
     return Mapping(
         operator=run.operator.name,
         compute=run.compute.name,

@@ -33,6 +33,7 @@ from sim.lowered import Lowered, lower_operator
 from sim.models import FIDELITIES, cost_model
 from sim.ports import ports_of
 from sim.prices import price, price_all
+from sim.replay.engine import replay
 from sim.schedule import build_schedule
 from sim.timeline import Slice, timeline
 from tests.conformance.mappings import random_mapping
@@ -184,6 +185,21 @@ class FamilyConformance:
                 if sum(count for count, _ in lowered.program.tile_ops()) <= MOST_OPERATIONS:
                     schedule = build_schedule(lowered.program, prices)
                     assert simulate(schedule) == simulate(schedule, skip_ahead=False), case
+
+    def test_the_engines_agree_to_the_picosecond(self, cases: list[Case]) -> None:
+        for case in cases:
+            prices = price_all(case.architecture, price)
+            for lowered in case.lowered:
+                schedule = build_schedule(lowered.program, prices)
+                assert replay(schedule).latency_ps == simulate(schedule), case
+
+    def test_the_gap_between_the_models_is_explained(self, cases: list[Case]) -> None:
+        for case in cases:
+            quick, careful = case.metrics["analytical"], case.metrics["event"]
+            for one, other in zip(quick.operators, careful.operators, strict=True):
+                assert sum(other.gap.values()) == other.latency_ps - one.latency_ps, case
+                assert all(ps > 0 for ps in other.gap.values())
+            assert sum(careful.gap.values()) == careful.latency_ps - quick.latency_ps
 
     def test_a_memory_must_be_large_enough_and_no_larger(self, cases: list[Case]) -> None:
         for case in cases:

@@ -26,6 +26,8 @@ from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
 from dse.trial import Trial
+from sim.engines import DEFAULT, ENGINES
+from sim.models import EVENT
 
 #: Where searches go that were not told where to go.
 RUNS = Path("runs")
@@ -47,6 +49,7 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
     ] = None,
+    engine: arguments.Engine = DEFAULT,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -56,6 +59,7 @@ def run(
     interruptions nor the number of workers change the result.
     """
     workers = cores() if workers is None else inputs.positive("--workers", workers)
+    inputs.choice("--engine", engine, tuple(ENGINES))
     asked = load_search(config)
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
@@ -69,18 +73,27 @@ def run(
                 workers=min(workers, asked.batch),
                 resume=resume,
                 on_trial=progress.show,
+                engine=engine,
             )
         )
     seconds = time.perf_counter() - started
+    conclude(study, seconds, engine, as_json=as_json)
+    raise typer.Exit(exit_code(study))
+
+
+def conclude(study: Study, seconds: float, engine: str, *, as_json: bool) -> None:
+    """Write the report and say what came out. ``engine`` ran the simulations, if any."""
     messages().print("writing the report ...")
     evidence = collect(study)
     report = write(study, evidence, study.run_dir)
+    used = engine if study.config.fidelity == EVENT else None
     if as_json:
-        print_json(document(study, evidence, seconds))
-    else:
-        print_summary(results(), study, evidence, seconds)
-        results().print(f"report: {report}", soft_wrap=True)
-    raise typer.Exit(exit_code(study))
+        print_json({**document(study, evidence, seconds), "engine": used})
+        return
+    print_summary(results(), study, evidence, seconds)
+    if used:
+        results().print(f"simulated with: {used} engine")
+    results().print(f"report: {report}", soft_wrap=True)
 
 
 def cores() -> int:

@@ -15,6 +15,7 @@ from dse.document import metrics_document
 from dse.simulation import simulate
 from mapper.search.exact import OBJECTIVES
 from mapper.workload.load import load_workload
+from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
 from sim.models import FIDELITIES
 from sim.trace import write_trace
@@ -28,6 +29,7 @@ def run(
     ] = "event",
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
+    engine: arguments.Engine = DEFAULT,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
     ] = None,
@@ -39,13 +41,14 @@ def run(
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    inputs.choice("--engine", engine, tuple(ENGINES))
     if trace is not None:
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
-    simulation = simulate(network, architecture, fidelity, objective)
+    simulation = simulate(network, architecture, fidelity, objective, engine=engine)
     metrics = simulation.metrics
     if trace is not None:
         write_trace(trace, network, architecture, simulation.mappings)

@@ -1,6 +1,6 @@
 """ResNet (He et al., "Deep Residual Learning for Image Recognition", 2015), torch variant.
 
-The 50-layer network strides in the 3x3 convolution of a bottleneck, as torchvision's does.
+Networks with bottlenecks stride in the 3x3 convolution, as torchvision's does.
 """
 
 from __future__ import annotations
@@ -91,9 +91,15 @@ class ResNet(nn.Module):
         return self.fc(torch.flatten(self.avgpool(x), 1))  # type: ignore[no-any-return]
 
 
-def resnet18(batch: int, image: int, classes: int) -> tuple[nn.Module, tuple[Any, ...]]:
-    return ResNet(BasicBlock, (2, 2, 2, 2), classes), (torch.zeros(batch, 3, image, image),)
+#: Table 1 of the paper: kind of block and blocks of each stage.
+DEPTHS: dict[int, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {
+    18: (BasicBlock, (2, 2, 2, 2)),
+    34: (BasicBlock, (3, 4, 6, 3)),
+    50: (Bottleneck, (3, 4, 6, 3)),
+    101: (Bottleneck, (3, 4, 23, 3)),
+    152: (Bottleneck, (3, 8, 36, 3)),
+}
 
 
-def resnet50(batch: int, image: int, classes: int) -> tuple[nn.Module, tuple[Any, ...]]:
-    return ResNet(Bottleneck, (3, 4, 6, 3), classes), (torch.zeros(batch, 3, image, image),)
+def resnet(depth: int, batch: int, image: int, classes: int) -> tuple[nn.Module, tuple[Any, ...]]:
+    return ResNet(*DEPTHS[depth], classes), (torch.zeros(batch, 3, image, image),)

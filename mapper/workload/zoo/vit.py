@@ -1,34 +1,51 @@
-"""Vision transformer, small: ViT-S/16 (Dosovitskiy et al., 2020; sizes of Touvron et al., 2020).
+"""Vision transformers (Dosovitskiy et al., 2020; tiny and small sizes of Touvron et al., 2020).
 
-12 layers of 384, 6 heads, patches of 16 x 16, a class token: 22 M parameters at 224 x 224.
+Patches become tokens; a class token is added, whose last state is classified.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-WIDTH = 384
-HEADS = 6
-LAYERS = 12
-PATCH = 16
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Width, heads and layers; every head has 64 elements."""
+
+    width: int
+    heads: int
+    layers: int
+
+
+SIZES = {
+    "ti": Size(width=192, heads=3, layers=12),
+    "s": Size(width=384, heads=6, layers=12),
+    "b": Size(width=768, heads=12, layers=12),
+    "l": Size(width=1024, heads=16, layers=24),
+}
+
+#: The feed-forward layer is wider by this factor.
+FEED_FORWARD = 4
 
 
 class Attention(nn.Module):
     """Self-attention with one matrix for query, key and value."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-        self.proj = nn.Linear(WIDTH, WIDTH)
+        self.heads = size.heads
+        self.qkv = nn.Linear(size.width, 3 * size.width)
+        self.proj = nn.Linear(size.width, size.width)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, tokens, width = x.shape
-        heads = self.qkv(x).reshape(batch, tokens, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
-        query, key, value = heads.unbind(0)
+        split = self.qkv(x).reshape(batch, tokens, 3, self.heads, width // self.heads)
+        query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)
         y = scaled_dot_product_attention(query, key, value)
         out: Tensor = self.proj(y.transpose(1, 2).reshape(batch, tokens, width))
         return out
@@ -37,14 +54,14 @@ class Attention(nn.Module):
 class Block(nn.Module):
     """Attention and a two-layer perceptron, each normalized before and added after."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(WIDTH)
-        self.attn = Attention()
-        self.norm2 = nn.LayerNorm(WIDTH)
-        self.fc1 = nn.Linear(WIDTH, 4 * WIDTH)
+        self.norm1 = nn.LayerNorm(size.width)
+        self.attn = Attention(size)
+        self.norm2 = nn.LayerNorm(size.width)
+        self.fc1 = nn.Linear(size.width, FEED_FORWARD * size.width)
         self.act = nn.GELU()
-        self.fc2 = nn.Linear(4 * WIDTH, WIDTH)
+        self.fc2 = nn.Linear(FEED_FORWARD * size.width, size.width)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.norm1(x))
@@ -55,14 +72,14 @@ class Block(nn.Module):
 class ViT(nn.Module):
     """Patch embedding, class token, position embedding, blocks and a classifier."""
 
-    def __init__(self, image: int, classes: int) -> None:
+    def __init__(self, size: Size, patch: int, image: int, classes: int) -> None:
         super().__init__()
-        self.patch_embed = nn.Conv2d(3, WIDTH, PATCH, PATCH)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
-        self.pos_embed = nn.Parameter(torch.zeros(1, (image // PATCH) ** 2 + 1, WIDTH))
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.norm = nn.LayerNorm(WIDTH)
-        self.head = nn.Linear(WIDTH, classes)
+        self.patch_embed = nn.Conv2d(3, size.width, patch, patch)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, size.width))
+        self.pos_embed = nn.Parameter(torch.zeros(1, (image // patch) ** 2 + 1, size.width))
+        self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
+        self.norm = nn.LayerNorm(size.width)
+        self.head = nn.Linear(size.width, classes)
 
     def forward(self, image: Tensor) -> Tensor:
         patches = self.patch_embed(image).flatten(2).transpose(1, 2)
@@ -74,5 +91,7 @@ class ViT(nn.Module):
         return logits
 
 
-def vit_s(batch: int, image: int, classes: int) -> tuple[nn.Module, tuple[Any, ...]]:
-    return ViT(image, classes), (torch.zeros(batch, 3, image, image),)
+def vit(
+    size: str, patch: int, batch: int, image: int, classes: int
+) -> tuple[nn.Module, tuple[Any, ...]]:
+    return ViT(SIZES[size], patch, image, classes), (torch.zeros(batch, 3, image, image),)

@@ -82,7 +82,7 @@ def test_names_are_unique() -> None:
 
 
 def test_everything_wrong_is_listed_at_once() -> None:
-    bad = replace(X, shape=(0,), dtype="int7", kind="constant")
+    bad = replace(X, shape=(0,), dtype="fp7", kind="constant")
     found = problems((bad, Y), (replace(FIRST, operation="dance"),))
     assert len(found) == 4 + 1  # size, data type, kind, operation; x has no element to read
 
@@ -98,7 +98,7 @@ def test_everything_wrong_is_listed_at_once() -> None:
         (replace(FIRST, inputs=(Access("x", at("I", "I")),)), "2 index expressions for a tensor"),
         (replace(FIRST, operation="mac"), "a mac has 2 inputs, this one 1"),
         (replace(FIRST, ops_per_point=0), "ops_per_point is 0"),
-        (replace(FIRST, accumulator_dtype="int7"), "unknown data type 'int7'"),
+        (replace(FIRST, accumulator_dtype="fp7"), "unknown data type 'fp7'"),
         (
             replace(FIRST, inputs=(Access("x", (AffineIndex((("I", 1),), -4),)),)),
             "the loops reach -4 to -1",

@@ -1,0 +1,1 @@
+"""Replay: the semantics of ``sim/process.py``, compiled. See ``sim.replay.engine``."""

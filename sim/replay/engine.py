@@ -1,0 +1,58 @@
+"""Runs a schedule as compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import simpy
+
+from sim.engine import DeadlockError
+from sim.engines import Simulated
+from sim.process import World, stuck
+from sim.replay.image import CAUSES, FINISH, LOST, TIME, Image
+from sim.replay.kernel import FULL, run
+from sim.schedule import Schedule
+from sim.scripts import Cast, write_scripts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """``events`` is how many operations were issued, those skipped not counted."""
+
+    latency_ps: int
+    events: int
+    lost_ps: tuple[int, ...]
+
+
+def replay(
+    schedule: Schedule, *, skip_ahead: bool = True, watched_port: str | None = None
+) -> Replayed:
+    """What ``sim.engine.simulate`` answers, and why ``watched_port`` was idle."""
+    cast = write_scripts(schedule, World(simpy.Environment()))
+    capacity, events = max((s.slots for s in schedule.stages), default=0) + 1, FULL
+    while events == FULL:
+        image = Image(cast, capacity=capacity, skip_ahead=skip_ahead, watched_port=watched_port)
+        events = run(image.array)
+        capacity *= 2
+    _check_finished(cast, image)
+    ends = [image.array[row + column] for row in image.rows for column in (TIME, FINISH)]
+    lost = image.array[LOST : LOST + CAUSES]
+    return Replayed(latency_ps=int(max(ends)), events=events, lost_ps=tuple(map(int, lost)))
+
+
+#: In the order of the causes in an image.
+CAUSE_NAMES = ("fill", "latency", "dependence", "contention")
+
+
+def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:
+    """As an engine of ``sim.engines``."""
+    done = replay(schedule, watched_port=watched_port)
+    lost = dict(zip(CAUSE_NAMES, done.lost_ps, strict=True))
+    return Simulated(latency_ps=done.latency_ps, lost_ps=lost)
+
+
+def _check_finished(cast: Cast, image: Image) -> None:
+    for process, position in image.positions().items():
+        process.position = position
+    if not all(process.finished for process in cast.processes):
+        raise DeadlockError(stuck(cast.processes))

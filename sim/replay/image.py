@@ -1,0 +1,192 @@
+"""Scripts and state as one array of integers: what the compiled engine runs on.
+
+Everything is a row of cells in this array and refers to other rows by where they begin, so
+that the compiled functions have one argument and no bookkeeping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.process import Channel, EndOfLoop, Instruction, Issue, Process, Put, Take
+from sim.scripts import Cast, LoopUse
+from sim.steady import FEWEST_ITERATIONS
+
+IntArray = NDArray[np.int64]
+
+#: A wake that is not planned, and a reference to nothing.
+NEVER, NOTHING = np.iinfo(np.int64).max, -1
+
+# The head of the image: the time of the event that is being worked on, the processes and their
+# wakes, the watched port, room for a stack of processes, and for LOST (one cell per cause).
+CLOCK, PROCESSES, PROCESSES_END, WAKES, WAKES_END, WATCHED, STACK, LOST = range(8)
+#: Causes of time that the watched port does not work.
+FILL, LATENCY, DEPENDENCE, CONTENTION = range(4)
+CAUSES = 4
+HEAD_FIELDS = LOST + CAUSES
+
+# A process. A time comes with why it is that: when the operation that it waited for was DONE
+# (before its latency), STARTED on its last port, and was ISSUED. TIME to FINISH_ISSUED are times.
+POSITION, TIME, TIME_DONE, TIME_STARTED, TIME_ISSUED = range(5)
+FINISH, FINISH_DONE, FINISH_STARTED, FINISH_ISSUED, SCRIPT_END, WAKE = range(5, 11)
+COUNTERS, COUNTERS_END = 11, 12
+PROCESS_FIELDS = 13
+
+# A step of a script. ISSUE: requests FIRST to LAST, latency AMOUNT. PUT, TAKE: channel FIRST.
+# END_OF_LOOP: back to FIRST, counter LAST, trip count AMOUNT, WATCH (a loop, or NOTHING).
+OPERATION, FIRST, LAST, AMOUNT, WATCH = range(5)
+STEP_FIELDS = 5
+ISSUE, PUT, TAKE, END_OF_LOOP = range(4)
+
+# A request: the port (one cell, the time at which it is free), how long it serves, and how
+# long it then is not ready for others.
+PORT, BUSY, RECOVERY = range(3)
+REQUEST_FIELDS = 3
+
+# A channel, a ring of tokens: the oldest, how many there are, who waits, and where the ring is.
+OLDEST, TOKENS, WAITING, RING, RING_END = range(5)
+CHANNEL_FIELDS = 5
+# A token, with why it has its time.
+TOKEN, TOKEN_DONE, TOKEN_STARTED, TOKEN_ISSUED = range(4)
+TOKEN_FIELDS = 4
+
+# A watched loop: its trip count, what it touches, and the state that is kept: where, of which
+# iteration and time, compared how often and how often at most, and what was lost until then.
+COUNT, MEMBERS, MEMBERS_END, OTHERS, OTHERS_END = range(5)
+CHANNELS, CHANNELS_END, PORTS, PORTS_END = range(5, 9)
+SEEN, SEEN_AT, SEEN_PS, COMPARED, PATIENCE, LOST_SEEN = range(9, 15)
+LOOP_FIELDS = LOST_SEEN + CAUSES
+# A member of a loop: process, first and last step in the loop, its counter.
+MEMBER, ENTRY, EXIT, COUNTER = range(4)
+MEMBER_FIELDS = 4
+
+
+class Image:
+    """The image of a cast at time zero. Channels have room for ``capacity`` tokens."""
+
+    def __init__(
+        self, cast: Cast, *, capacity: int, skip_ahead: bool, watched_port: str | None
+    ) -> None:
+        self.capacity = capacity
+        self.processes = cast.processes
+        self.cells: list[int] = [0] * HEAD_FIELDS
+        self.ports = {port: self._place([0]) for port in cast.ports.values()}
+        self.counters = {p: self._place([0] * len(p.counters)) for p in cast.processes}
+        self.channels: dict[Channel, int] = {}
+        self.rows = self._stride(len(cast.processes), PROCESS_FIELDS)
+        self.wakes = self._stride(len(cast.processes), 1, fill=NEVER)
+        self.scripts = {p: self._place([0] * (len(p.script) * STEP_FIELDS)) for p in cast.processes}
+        watched = self._watched(cast) if skip_ahead else []
+        self.watches = {self._watch_step(use): self._loop(use) for use in watched}
+        for p in cast.processes:
+            self._write_script(p)
+        for p, row, wake in zip(cast.processes, self.rows, self.wakes, strict=True):
+            self._write_process(p, row, wake)
+        port = None if watched_port is None else cast.ports.get(watched_port)
+        self._write_head(NOTHING if port is None else self.ports[port])
+        self.array: IntArray = np.array(self.cells, dtype=np.int64)
+
+    def _place(self, values: Iterable[int]) -> int:
+        """Append a row; where it begins."""
+        begin = len(self.cells)
+        self.cells.extend(values)
+        return begin
+
+    def _stride(self, count: int, fields: int, fill: int = 0) -> list[int]:
+        return [self._place([fill] * fields) for _ in range(count)]
+
+    def _channel(self, channel: Channel) -> int:
+        if channel not in self.channels:
+            ring = self._place([0] * (TOKEN_FIELDS * self.capacity))
+            tokens = len(channel.tokens_ps)
+            row = (ring, tokens, NOTHING, ring, len(self.cells))
+            self.channels[channel] = self._place(row)
+        return self.channels[channel]
+
+    def _watched(self, cast: Cast) -> list[LoopUse]:
+        """Loops of the compute process that are worth watching."""
+        return [
+            use
+            for use in cast.loops.values()
+            if use.loop.count >= FEWEST_ITERATIONS and use.members[0].process is self.processes[0]
+        ]
+
+    def _watch_step(self, use: LoopUse) -> int:
+        return self._step_at(self.processes[0], use.members[0].last)
+
+    def _step_at(self, process: Process, position: int) -> int:
+        return self.scripts[process] + position * STEP_FIELDS
+
+    def _loop(self, use: LoopUse) -> int:
+        row_of = dict(zip(self.processes, self.rows, strict=True))
+        taking_part = {member.process for member in use.members}
+        members = [
+            cell
+            for m in use.members
+            for cell in (
+                row_of[m.process],
+                self._step_at(m.process, m.first),
+                self._step_at(m.process, m.last),
+                self.counters[m.process] + use.level,
+            )
+        ]
+        touched = [
+            members,
+            [row_of[p] for p in self.processes if p not in taking_part],
+            [self._channel(channel) for channel in use.channels],
+            [self.ports[port] for port in use.ports],
+        ]
+        ranges = [end for row in touched for end in (self._place(row), len(self.cells))]
+        seen = self._place([0] * self._state_width(use))
+        return self._place([use.loop.count, *ranges, seen] + [0] * (LOOP_FIELDS - SEEN - 1))
+
+    def _state_width(self, use: LoopUse) -> int:
+        """The most cells that the state of a loop takes."""
+        counters = sum(len(p.counters) for p in self.processes)
+        channels = (1 + self.capacity) * len(use.channels)
+        return 3 * len(self.processes) + counters + channels + len(use.ports)
+
+    def _write_script(self, process: Process) -> None:
+        for position, step in enumerate(process.script):
+            at = self._step_at(process, position)
+            row = self._step(process, step, at)
+            self.cells[at : at + STEP_FIELDS] = row
+
+    def _step(self, process: Process, step: Instruction, at: int) -> tuple[int, ...]:
+        match step:
+            case Issue(ports=ports, latency_ps=latency):
+                requests = [cell for port, *times in ports for cell in (self.ports[port], *times)]
+                return (ISSUE, self._place(requests), len(self.cells), latency, NOTHING)
+            case Put(channel):
+                return (PUT, self._channel(channel), 0, 0, NOTHING)
+            case Take(channel):
+                return (TAKE, self._channel(channel), 0, 0, NOTHING)
+            case EndOfLoop(level=level, first=first, count=count):
+                back, counter = self._step_at(process, first), self.counters[process] + level
+                return (END_OF_LOOP, back, counter, count, self.watches.get(at, NOTHING))
+        raise TypeError(f"no operation for {step!r}")
+
+    def _write_process(self, process: Process, row: int, wake: int) -> None:
+        self.cells[row + POSITION] = self.scripts[process]
+        self.cells[row + SCRIPT_END] = self._step_at(process, len(process.script))
+        self.cells[row + WAKE] = wake
+        self.cells[row + COUNTERS] = self.counters[process]
+        self.cells[row + COUNTERS_END] = self.counters[process] + len(process.counters)
+
+    def _write_head(self, watched: int) -> None:
+        self.cells[PROCESSES] = self.rows[0]
+        self.cells[PROCESSES_END] = self.rows[-1] + PROCESS_FIELDS
+        self.cells[WAKES] = self.wakes[0]
+        self.cells[WAKES_END] = self.wakes[-1] + 1
+        self.cells[WATCHED] = watched
+        self.cells[STACK] = self._place([0] * (len(self.processes) + 1))
+
+    def positions(self) -> dict[Process, int]:
+        """Where in its script each process is."""
+        return {
+            p: (int(self.array[row + POSITION]) - self.scripts[p]) // STEP_FIELDS
+            for p, row in zip(self.processes, self.rows, strict=True)
+        }
