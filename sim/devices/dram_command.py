@@ -119,23 +119,23 @@ def _change_state(m: IntArray, ch: int, command: int, bank: int, row: int, clock
         m[ch + ROW_HITS] += 1 if m[bank + ACCESSES] > 0 else 0
         m[bank + ACCESSES] += 1
     if command == ACT:
-        _count_open(m, ch, clock)
+        _count_open(m, ch, m[bank + RANK_AT], clock)
         m[bank + OPEN_ROW] = row
-        m[ch + OPEN_BANKS] += 1
+        m[m[bank + RANK_AT] + OPEN_BANKS] += 1
     elif command in (PRE, RDA, WRA):
-        _count_open(m, ch, clock)
+        _count_open(m, ch, m[bank + RANK_AT], clock)
         m[bank + OPEN_ROW] = NONE
         m[bank + ACCESSES] = 0
-        m[ch + OPEN_BANKS] -= 1
+        m[m[bank + RANK_AT] + OPEN_BANKS] -= 1
 
 
 @compiled
-def _count_open(m: IntArray, ch: int, clock: int) -> None:
-    """Cycles with any bank open, and the sum of all banks' open cycles."""
-    span, banks = clock - m[ch + LAST_CHANGE], m[ch + OPEN_BANKS]
+def _count_open(m: IntArray, ch: int, rank: int, clock: int) -> None:
+    """Cycles with any bank open, added up over ranks, and cycles that banks were open."""
+    span, banks = clock - m[rank + LAST_CHANGE], m[rank + OPEN_BANKS]
     m[ch + BANK_OPEN_CYCLES] += span * banks
     m[ch + OPEN_CYCLES] += span if banks > 0 else 0
-    m[ch + LAST_CHANGE] = clock
+    m[rank + LAST_CHANGE] = clock
 
 
 @compiled
@@ -147,12 +147,13 @@ def column_command(m: IntArray, request: int) -> int:
 @compiled
 def complete(m: IntArray, ch: int, request: int, clock: int) -> int:
     """The request's column command is on the bus: when its data has been moved."""
+    front = 1 + m[SHARED_QUEUE]  # with the cycle in which a queue per bank lets a request in: two
     if m[request + IS_WRITE]:
         end = clock + m[WRITE_DELAY]
-        m[ch + WRITE_LATENCY] += end + 1 - m[request + ACCEPTED]
+        m[ch + WRITE_LATENCY] += end + front - m[request + ACCEPTED]
     else:
         end = clock + m[READ_DELAY]
-        m[ch + READ_LATENCY] += end + 1 - m[request + ACCEPTED]
+        m[ch + READ_LATENCY] += end + front - m[request + ACCEPTED]
     m[ch + COMPLETED] += 1
     m[ch + LAST_DATA] = max(m[ch + LAST_DATA], end)
     return int(end)

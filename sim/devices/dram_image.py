@@ -71,8 +71,6 @@ GATE_COMMAND, GATE_SCOPE, GATE_CYCLES, GATE_WINDOW, GATE_SIZE = range(5)
     REFRESH_FROM,
     REFRESH_TO,
     ROW_HITS,
-    OPEN_BANKS,
-    LAST_CHANGE,
     OPEN_CYCLES,
     BANK_OPEN_CYCLES,
     COMPLETED,
@@ -82,13 +80,14 @@ GATE_COMMAND, GATE_SCOPE, GATE_CYCLES, GATE_WINDOW, GATE_SIZE = range(5)
     WAKE,
     NO_ROOM,
     COUNTS,
-) = range(32)
+) = range(30)
 CHANNEL_FIELDS = COUNTS + len(COMMANDS)
 #: Refreshes that may be due at once.
 MAX_DUE = 1024
 
-# A rank: earliest times by command, how many ACT there have been, and the times of the last.
-ISSUED, HISTORY = len(COMMANDS), len(COMMANDS) + 1
+# A rank: earliest times by command, how many of its banks are open and since when that is so, how
+# many ACT there have been, and the times of the last.
+OPEN_BANKS, LAST_CHANGE, ISSUED, HISTORY = range(len(COMMANDS), len(COMMANDS) + 4)
 WINDOW = 32
 RANK_SIZE = HISTORY + WINDOW
 #: A bank group: earliest times by command.
