@@ -12,7 +12,7 @@ request's commands are issued.
 
 from __future__ import annotations
 
-from arch.timing import ACT, PRE
+from arch.timing import ACT, PRE, WRA
 from mapper.compiled import compiled
 from sim.devices.dram_command import (
     column_command,
@@ -20,8 +20,9 @@ from sim.devices.dram_command import (
     issue,
     ready_at,
     refresh_begins,
+    refresh_done,
     refresh_falls_due,
-    refresh_if_ready,
+    refresh_of_closed,
     remove,
 )
 from sim.devices.dram_image import (
@@ -69,52 +70,66 @@ def cycle(m: IntArray, ch: int, clock: int, last: bool) -> tuple[int, int, int]:
     """What the channel does in this cycle.
 
     Answers when something can happen next, which request is served (NONE) and when its data
-    will have been moved. ``last``: no more requests will come.
+    will have been moved. ``last``: no more requests will come. A second command in the cycle, on
+    a memory with two buses, is of the other kind (row, column) than the first.
     """
     refresh_falls_due(m, ch, clock)
-    wake, request, acted = m[ch + NEXT_REFRESH], NONE, False
-    if m[ch + DUE] > 0:
-        at = _refresh(m, ch, clock)
-        acted = at <= clock
-        wake = min(wake, at)
-    if not acted:
-        request, at = _serve(m, ch, clock, NONE)
-        acted = at <= clock
-        wake = min(wake, at)
-    if acted and m[TWO_BUSES]:
-        second, _ = _serve(m, ch, clock, 1 if request != NONE else 0)
-        request = max(request, second)
+    wake, request, before = m[ch + NEXT_REFRESH], NONE, NONE
+    for number in range(1 + m[TWO_BUSES]):
+        command, bank, slot, at = _next_command(m, ch, clock, number == 0)
+        if command == NONE:
+            wake = min(wake, at)
+            break
+        is_column = 1 if PRE < command <= WRA else 0
+        if is_column == before:
+            break
+        before = is_column
+        row = m[m[bank + QUEUE + slot] + ROW] if command == ACT else NONE
+        issue(m, command, bank, row, clock)
+        if is_column:
+            request = _leave_queue(m, ch, bank, slot)
+        elif command > WRA:
+            refresh_done(m, ch)
     end = complete(m, ch, request, clock) if request != NONE else 0
-    acted |= _let_in(m, ch, last)
+    acted = _let_in(m, ch, last) or before != NONE
     return clock + 1 if acted else int(wake), int(request), int(end)
 
 
 @compiled
-def _refresh(m: IntArray, ch: int, clock: int) -> int:
-    """The next command of the refresh that is due: issued if the answer is now, else when.
+def _next_command(m: IntArray, ch: int, clock: int, first: bool) -> tuple[int, int, int, int]:
+    """(command, bank, place in its queue, now), or (NONE, NONE, NONE, when there may be one).
 
-    Open banks are closed one after the other, then the refresh follows.
+    A refresh that is due comes first: open banks are closed one after the other, then it is done.
     """
-    if m[ch + REFRESH_FROM] == NONE:
-        refresh_begins(m, ch)
-    earliest = FAR
-    for bank in range(m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]):
-        if m[bank + OPEN_ROW] != NONE:
-            at = ready_at(m, PRE, bank)
-            if at <= clock:
-                issue(m, PRE, bank, NONE, clock)
-                return clock
-            earliest = min(earliest, at)
-    return int(earliest) if earliest < FAR else refresh_if_ready(m, ch, clock)
+    refresh_at = FAR
+    if first and m[ch + DUE] > 0:
+        command, bank, refresh_at = _refresh(m, ch)
+        if refresh_at <= clock:
+            return command, bank, NONE, clock
+    command, bank, slot, at = _serve(m, ch, clock)
+    return command, bank, slot, min(at, refresh_at)
 
 
 @compiled
-def _serve(m: IntArray, ch: int, clock: int, after_column: int) -> tuple[int, int]:
-    """Issues the next command if there is one: (request that it completes, or NONE; when).
+def _refresh(m: IntArray, ch: int) -> tuple[int, int, int]:
+    """(command, bank, when): the first open bank that can be closed, or the refresh."""
+    if m[ch + REFRESH_FROM] == NONE:
+        refresh_begins(m, ch)
+    earliest, which = FAR, NONE
+    for bank in range(m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]):
+        if m[bank + OPEN_ROW] != NONE:
+            at = ready_at(m, PRE, bank)
+            if at < earliest:
+                earliest, which = at, bank
+    if which != NONE:
+        return PRE, int(which), int(earliest)
+    command, at = refresh_of_closed(m, ch)
+    return command, int(m[ch + REFRESH_FROM]), at
 
-    ``after_column`` is whether this cycle's first command was a column command (NONE: there was
-    no first): a second one of the same kind is not issued, though its queue has had its turn.
-    """
+
+@compiled
+def _serve(m: IntArray, ch: int, clock: int) -> tuple[int, int, int, int]:
+    """The next queue with a command that may be issued; it has had its turn then."""
     earliest, banks, turn = FAR, m[RANKS] * m[BANKS], m[ch + TURN]
     only = _oldest(m, ch) if m[IN_ORDER] else NONE
     for _ in range(banks):
@@ -126,24 +141,18 @@ def _serve(m: IntArray, ch: int, clock: int, after_column: int) -> tuple[int, in
         if m[ch + REFRESH_FROM] <= bank < m[ch + REFRESH_TO] or only not in (NONE, bank):
             continue
         slot, command, at = _first_ready(m, bank, clock)
-        if slot == NONE:
-            m[m[ch + IDLE_AT] + turn] = at
-            earliest = min(earliest, at)
-            continue
-        m[ch + TURN] = turn
-        if (1 if command > PRE else 0) == after_column:
-            return NONE, clock + 1
-        return _issue(m, ch, bank, slot, command, clock), clock
-    return NONE, int(earliest)
+        if slot != NONE:
+            m[ch + TURN] = turn
+            return int(command), int(bank), int(slot), clock
+        m[m[ch + IDLE_AT] + turn] = at
+        earliest = min(earliest, at)
+    return NONE, NONE, NONE, int(earliest)
 
 
 @compiled
-def _issue(m: IntArray, ch: int, bank: int, slot: int, command: int, clock: int) -> int:
-    """Issues a command for the request in that place; the request if that serves it."""
+def _leave_queue(m: IntArray, ch: int, bank: int, slot: int) -> int:
+    """The request whose column command has been issued."""
     request = m[bank + QUEUE + slot]
-    issue(m, command, bank, m[request + ROW], clock)
-    if command <= PRE:
-        return NONE
     remove(m, bank + QUEUE, slot, m[bank + QUEUED])
     m[bank + QUEUED] -= 1
     if m[bank + QUEUED] == 0:

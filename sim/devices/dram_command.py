@@ -185,18 +185,18 @@ def refresh_begins(m: IntArray, ch: int) -> None:
 
 
 @compiled
-def refresh_if_ready(m: IntArray, ch: int, clock: int) -> int:
-    """Issues the refresh of closed banks if it may be: now, or when it may."""
+def refresh_of_closed(m: IntArray, ch: int) -> tuple[int, int]:
+    """The refresh of banks that are all closed: (command, when it may be issued)."""
     command = REFPB if m[PER_BANK_REFRESH] else REF
-    at = ready_at(m, command, m[ch + REFRESH_FROM])
-    if at > clock:
-        return at
-    issue(m, command, m[ch + REFRESH_FROM], NONE, clock)
+    return command, ready_at(m, command, m[ch + REFRESH_FROM])
+
+
+@compiled
+def refresh_done(m: IntArray, ch: int) -> None:
     m[ch + DUE] -= 1
     for number in range(m[ch + DUE]):
         m[m[ch + DUE_AT] + number] = m[m[ch + DUE_AT] + number + 1]
     m[ch + REFRESH_FROM] = m[ch + REFRESH_TO] = NONE
-    return clock
 
 
 @compiled

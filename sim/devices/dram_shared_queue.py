@@ -18,8 +18,9 @@ from sim.devices.dram_command import (
     issue,
     ready_at,
     refresh_begins,
+    refresh_done,
     refresh_falls_due,
-    refresh_if_ready,
+    refresh_of_closed,
     remove,
 )
 from sim.devices.dram_image import (
@@ -61,54 +62,66 @@ def cycle(m: IntArray, ch: int, clock: int) -> tuple[int, int, int]:
     will have been moved.
     """
     refresh_falls_due(m, ch, clock)
-    if not m[TWO_BUSES]:
-        request, at = _slot(m, ch, clock, ANY)
-    else:
-        request, at = _slot(m, ch, clock, COLUMN)
-        _, row_at = _slot(m, ch, clock, ROWS)
-        at = min(at, row_at)
+    request, acted, wake = NONE, False, m[ch + NEXT_REFRESH]
+    for number in range(1 + m[TWO_BUSES]):
+        kind = COLUMN + number if m[TWO_BUSES] else ANY
+        source, place, command, at = _next(m, ch, clock, kind)
+        if command == NONE:
+            wake = min(wake, at)
+            continue
+        acted = True
+        if source != NONE:
+            request = max(request, _issue_for(m, ch, source, place, command, clock))
+        else:
+            _issue_refresh(m, ch, command, clock)
     end = complete(m, ch, request, clock) if request != NONE else 0
-    wake = clock + 1 if at <= clock else min(at, m[ch + NEXT_REFRESH])
-    return int(wake), int(request), int(end)
+    return clock + 1 if acted else int(wake), int(request), int(end)
 
 
 @compiled
-def _slot(m: IntArray, ch: int, clock: int, kind: int) -> tuple[int, int]:
-    """Issues one command if one may be: (request that it completes, or NONE; when)."""
-    place, command, active_at = _choose(m, m[ch + ACTIVE_AT], m[ch + ACTIVE], clock, kind)
-    if place != NONE:
-        request = m[m[ch + ACTIVE_AT] + place]
-        issue(m, command, m[request + BANK_AT], m[request + ROW], clock)
-        remove(m, m[ch + ACTIVE_AT], place, m[ch + ACTIVE])
-        m[ch + ACTIVE] -= 1
-        m[m[request + BANK_AT] + HELD] -= 1
-        return int(request), clock
-    if m[ch + DUE] > 0:
-        at = FAR if kind == COLUMN else _refresh(m, ch, clock)
-        return NONE, min(at, active_at)
-    request, at = _queued(m, ch, clock, kind)
-    return request, min(at, active_at)
+def _next(m: IntArray, ch: int, clock: int, kind: int) -> tuple[int, int, int, int]:
+    """(list, place in it, command, now), or (NONE, NONE, NONE, when there may be one).
+
+    The list is where the number of its requests stands: ACTIVE, READS or WRITES; the commands
+    of a refresh belong to none.
+    """
+    source, queue, earliest = ACTIVE, m[ch + ACTIVE_AT], FAR
+    for _ in range(2):
+        place, command, at = _choose(m, queue, m[ch + source], clock, kind)
+        if command != NONE:
+            return source, place, command, clock
+        earliest = min(earliest, at)
+        if m[ch + DUE] > 0:
+            break
+        source, queue = (WRITES, m[ch + WRITES_AT]) if _writes(m, ch) else (READS, m[ch + READS_AT])
+    if m[ch + DUE] > 0 and kind != COLUMN:
+        command, at = _refresh(m, ch)
+        if at <= clock:
+            return NONE, NONE, command, clock
+        earliest = min(earliest, at)
+    return NONE, NONE, NONE, int(earliest)
 
 
 @compiled
-def _queued(m: IntArray, ch: int, clock: int, kind: int) -> tuple[int, int]:
-    """The same for the requests in the queue of reads or of writes."""
-    which, queue = (WRITES, m[ch + WRITES_AT]) if _writes(m, ch) else (READS, m[ch + READS_AT])
-    place, command, at = _choose(m, queue, m[ch + which], clock, kind)
-    if place == NONE:
-        return NONE, at
+def _issue_for(m: IntArray, ch: int, source: int, place: int, command: int, clock: int) -> int:
+    """A request's command; the request if that serves it, else NONE."""
+    queue = m[ch + READS_AT]
+    if source != READS:
+        queue = m[ch + WRITES_AT] if source == WRITES else m[ch + ACTIVE_AT]
     request = m[queue + place]
-    issue(m, command, m[request + BANK_AT], m[request + ROW], clock)
+    bank = m[request + BANK_AT]
+    issue(m, command, bank, m[request + ROW], clock)
     if command == PRE:
-        return NONE, clock
-    remove(m, queue, place, m[ch + which])
-    m[ch + which] -= 1
+        return NONE
+    remove(m, queue, place, m[ch + source])
+    m[ch + source] -= 1
     if command == ACT:
         m[m[ch + ACTIVE_AT] + m[ch + ACTIVE]] = request
         m[ch + ACTIVE] += 1
-        m[m[request + BANK_AT] + HELD] += 1
-        return NONE, clock
-    return int(request), clock
+        m[bank + HELD] += 1
+        return NONE
+    m[bank + HELD] -= 1 if source == ACTIVE else 0
+    return int(request)
 
 
 @compiled
@@ -150,21 +163,27 @@ def _next_command(m: IntArray, request: int) -> int:
 
 
 @compiled
-def _refresh(m: IntArray, ch: int, clock: int) -> int:
-    """The next command of the refresh that is due: issued if the answer is now, else when."""
+def _refresh(m: IntArray, ch: int) -> tuple[int, int]:
+    """The next command of the refresh that is due, and when it may be issued."""
     refresh_begins(m, ch)
-    first, last, size = m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]
     close_at = NONE
-    for bank in range(first, last, size):
+    for bank in range(m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]):
         if m[bank + OPEN_ROW] != NONE:
             close_at = max(close_at, ready_at(m, PRE, bank))
             if m[bank + HELD] > 0:
-                return FAR
+                return PRE, FAR
     if close_at == NONE:
-        return refresh_if_ready(m, ch, clock)
-    if close_at > clock:
-        return int(close_at)
-    for bank in range(first, last, size):  # one command closes all
-        if m[bank + OPEN_ROW] != NONE:
-            issue(m, PRE, bank, NONE, clock)
-    return clock
+        return refresh_of_closed(m, ch)
+    return PRE, int(close_at)
+
+
+@compiled
+def _issue_refresh(m: IntArray, ch: int, command: int, clock: int) -> None:
+    """One command closes all open banks, or refreshes all."""
+    for bank in range(m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]):
+        if command != PRE or m[bank + OPEN_ROW] != NONE:
+            issue(m, command, bank, NONE, clock)
+        if command != PRE:
+            break
+    if command != PRE:
+        refresh_done(m, ch)

@@ -105,7 +105,16 @@ def _give(m: IntArray, s: IntArray, clock: int) -> int:
             return FULL
         _accept(m, s, s[NEXT], clock)
         s[NEXT] += REQUEST_SIZE
+        if s[NEXT] == m[REQUESTS_END]:
+            _tell_all_channels(m, clock)
     return INJECTION if s[NEXT] < m[REQUESTS_END] else ALL_GIVEN
+
+
+@compiled
+def _tell_all_channels(m: IntArray, clock: int) -> None:
+    """That there will be no more requests: writes need not be collected any longer."""
+    for number in range(m[CHANNELS]):
+        m[m[CHANNELS_AT] + number * m[CHANNEL_SIZE] + WAKE] = clock
 
 
 @compiled
