@@ -184,8 +184,7 @@ def _place_channel(image: IntArray, device: DramDevice, at: int) -> None:
         place += size
     image[at + BANK_SIZE] = QUEUE + device.controller.queue_depth
     image[at + REFRESH_FROM] = image[at + REFRESH_TO] = NONE
-    every = image[REFRESH_EVERY]  # the shared queue's controller counts its cycles from one
-    image[at + NEXT_REFRESH] = every - image[SHARED_QUEUE] if every else FAR
+    image[at + NEXT_REFRESH] = _first_refresh(device, int(image[REFRESH_EVERY]))
     for rank in range(device.ranks):
         history = image[at + RANKS_AT] + rank * RANK_SIZE + HISTORY
         image[history : history + WINDOW] = -FAR
@@ -197,6 +196,15 @@ def _place_channel(image: IntArray, device: DramDevice, at: int) -> None:
         image[bank_at + OPEN_ROW] = NONE
         image[bank_at + IDLE] = image[at + IDLE_AT] + bank
         image[image[bank_at + IDLE]] = FAR
+
+
+def _first_refresh(device: DramDevice, every: int) -> int:
+    """The shared queue's controller refreshes all ranks at once and counts cycles from one."""
+    if not every:
+        return FAR
+    if device.controller.queue != "shared":
+        return every
+    return every * (device.ranks if device.controller.refresh == "all_bank" else 1) - 1
 
 
 def _place_requests(image: IntArray, stream: Stream) -> None:

@@ -7,7 +7,6 @@ ever issued is remembered, and a command may be issued if no rule forbids it, lo
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from arch.dram_device import DramDevice
@@ -30,7 +29,7 @@ class Channel:
     """One channel: what was issued when, open rows, and who waits."""
 
     device: DramDevice
-    issued: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    log: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     open_row: dict[int, int] = field(default_factory=dict)
     accesses: Counter[int] = field(default_factory=Counter)
     reads: list[Request] = field(default_factory=list)
@@ -50,38 +49,37 @@ class Channel:
         self.draining = 0
         self.write_mode = False
         self.refreshing: tuple[int, ...] = ()
-        self.rules = [
-            (COMMANDS[g.previous], COMMANDS[g.next], SCOPES[g.scope], g.cycles, g.window)
-            for g in device.gates
-        ]
+        self.rules: dict[str, list[tuple[str, str, int, int]]] = defaultdict(list)
+        for g in device.gates:
+            rule = COMMANDS[g.previous], SCOPES[g.scope], g.cycles, g.window
+            self.rules[COMMANDS[g.next]].append(rule)
 
-    def scope(self, name: str, bank: int) -> Iterator[int]:
-        """The banks that a rule looks at, for a command to ``bank``."""
+    def concerns(self, scope: str, one: int, other: int) -> bool:
+        """Is the bank ``other`` in the scope of a command to the bank ``one``?"""
         device = self.device
-        for other in self.banks:
-            same_rank = other // device.banks == bank // device.banks
-            same_group = other // device.banks_per_group == bank // device.banks_per_group
-            if {
-                "bank": other == bank,
-                "group": same_group,
-                "rank": same_rank,
-                "other_ranks": not same_rank,
-            }[name]:
-                yield other
+        same_rank = one // device.banks == other // device.banks
+        same_group = one // device.banks_per_group == other // device.banks_per_group
+        return {
+            "bank": one == other,
+            "group": same_group,
+            "rank": same_rank,
+            "other_ranks": not same_rank,
+        }[scope]
 
     def may(self, command: str, bank: int, clock: int) -> bool:
-        for previous, later, scope, cycles, window in self.rules:
-            if later != command:
-                continue
-            times = sorted(t for b in self.scope(scope, bank) for t in self.issued[previous, b])
-            if len(times) >= window and clock < times[-window] + cycles:
-                return False
+        """Does no rule forbid it, looking back at all commands that are recent enough?"""
+        for previous, scope, cycles, window in self.rules[command]:
+            seen = 0
+            for at, other in reversed(self.log[previous]):
+                if clock - at >= cycles:
+                    break
+                seen += self.concerns(scope, bank, other)
+                if seen == window:
+                    return False
         return True
 
     def issue(self, command: str, bank: int, row: int, clock: int) -> None:
-        times = self.issued[command, bank]
-        times.append(clock)
-        del times[:-40]
+        self.log[command].append((clock, bank))
         self.counts[command] += 1
         if command in ("RD", "WR", "RDA", "WRA"):
             self.row_hits += self.accesses[bank] > 0
@@ -296,7 +294,7 @@ def simulate(device: DramDevice, requests: list[Request], inject: int, outstandi
     shared = device.controller.queue == "shared"
     given, clock = 0, 0
     while sum(len(ch.served) for ch in channels) < len(requests):
-        flying = given - sum(_answered(r, clock) for r in requests[:given])
+        flying = sum(not _answered(r, clock) for r in requests[:given])
         for _ in range(inject):
             if given == len(requests) or flying >= outstanding:
                 break
