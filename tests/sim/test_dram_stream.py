@@ -132,11 +132,6 @@ RAMULATOR = [
 ]
 
 
-def published_size(of: DramDevice) -> int:
-    """All had 64 MiB, in bursts of 64 B or more."""
-    return 64 * MIB if of.burst_bytes <= 64 else 1_048_576 * of.burst_bytes
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "changes", "pattern", "cycles"), DRAMSIM3 + DRAMSIM3_RANDOM)
 def test_streams_take_as_long_as_in_dramsim3(
@@ -187,7 +182,7 @@ def test_lock_step_is_what_all_channels_do_together() -> None:
     assert (together.channels_simulated, apart.channels_simulated) == (1, 8)
     assert together.cycles == pytest.approx(apart.cycles, rel=5e-3)
     assert together.commands["RD"] == apart.commands["RD"]
-    assert together.row_hit_rate == pytest.approx(apart.row_hit_rate, abs=1e-3)
+    assert together.row_hit_rate == pytest.approx(apart.row_hit_rate, abs=2e-3)
 
 
 def test_the_result_says_what_held_the_stream_back() -> None:
