@@ -26,7 +26,8 @@ from arch.dram_device import DramChannels, DramDevice
 from arch.load import load_architecture
 from sim.devices import dram_burst
 from sim.devices.dram_state import new_state, timing_vector
-from sim.stream import StreamSpec, simulate_stream
+from sim.stream import simulate_stream
+from sim.stream_spec import StreamSpec
 
 MIB = 1 << 20
 TILE_BYTES = 16 * 1024

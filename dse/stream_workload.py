@@ -12,7 +12,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import parse_size
 from mapper.workload.parameters import split_spec
-from sim.stream import PATTERNS, StreamSpec
+from sim.stream_spec import PATTERNS, StreamSpec
 
 NAME = "stream"
 USAGE = "bytes=,pattern=sequential|random,read=1.0,outstanding=unlimited,stride=,inject=,seed=0"

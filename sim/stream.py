@@ -15,8 +15,8 @@ from sim.devices import dram_image as image
 from sim.devices import dram_stream as compiled_stream
 from sim.devices.dram_energy import Activity, energy_pj
 from sim.devices.dram_image import IntArray, Stream, new_image, totals
+from sim.stream_spec import StreamSpec
 
-PATTERNS = ("sequential", "random")
 #: Requests of which the memory of this machine can keep track at once (32 bytes each).
 MAX_REQUESTS = 1 << 23
 _REASONS = {
@@ -26,21 +26,6 @@ _REASONS = {
 }
 #: A stream is limited by what holds it back in at least this share of the cycles.
 MOSTLY = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamSpec:
-    """``size_bytes`` in bursts, read in order (``stride_bytes`` apart) or each burst once at a
-    random place in the whole memory. Of the requests, a share ``read`` are reads, the others
-    writes spread evenly among them. ``outstanding``: at most so many without an answer."""
-
-    size_bytes: int
-    pattern: str
-    read: float = 1.0
-    outstanding: int | None = None
-    stride_bytes: int | None = None
-    inject_per_cycle: int | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from arch.dram_device import DramChannels, DramDevice
 from arch.load import load_architecture
 from sim.devices import dram_burst as burst
 from sim.devices.dram_state import lost_ps, new_state, operand_regions, timing_vector
-from sim.stream import StreamSpec, simulate_stream
+from sim.stream import simulate_stream
+from sim.stream_spec import StreamSpec
 
 MIB = 1 << 20
 

@@ -14,7 +14,8 @@ from arch.timing import COMMANDS
 from sim.devices import dram_image as image
 from sim.devices import dram_stream
 from sim.devices.dram_image import Stream, new_image, totals
-from sim.stream import StreamResult, StreamSpec, simulate_stream
+from sim.stream import StreamResult, simulate_stream
+from sim.stream_spec import StreamSpec
 from tests.sim.dram_reference import Answer, Request, simulate
 
 MIB = 1 << 20
