@@ -38,7 +38,7 @@ def test_people_are_told_when_the_injection_limit_is_the_bottleneck(dse: Dse) ->
         ("stream:bytes=64", "pattern: must be given"),
         ("stream:pattern=random", "bytes: must be given"),
         ("stream:bytes=1MiB,pattern=sequental", "did you mean 'sequential'?"),
-        ("stream:bytes=1MiB,pattern=random,reed=1", "did you mean 'read'?"),
+        ("stream:bytes=1MiB,pattern=random,reads=1", "did you mean 'read'?"),
         ("stream:bytes=1MiB,pattern=random,read=1.5", "allowed a share from 0 to 1"),
         ("stream:bytes=1MiB,pattern=random,read=nan", "allowed a share from 0 to 1"),
         ("stream:bytes=-1,pattern=random", "bytes"),

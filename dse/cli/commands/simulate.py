@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
@@ -52,6 +53,8 @@ def run(
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if is_stream(workload):
+        if trace is not None:
+            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
