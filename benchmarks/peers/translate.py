@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mapper.mapping import Loop, Mapping, Spatial, Stage
@@ -102,23 +104,22 @@ def _mapping(
     )
 
 
-def with_latch(mapping: Mapping, weight_dims: frozenset[str]) -> Mapping:
-    """The weight in use stays in a latch while only other loops go on."""
+def with_latches(mapping: Mapping, dims: Sequence[frozenset[str]]) -> Mapping:
+    """An operand in use stays in its latch while loops go on that it does not depend on.
+
+    ``dims[operand]`` are the loops that it depends on.
+    """
     nest = list(mapping.nest)
-    at = len(nest)
-    while at > 0:
-        before = nest[at - 1]
-        if isinstance(before, Loop) and before.dim in weight_dims:
-            break
-        if before == Stage(WEIGHT, "rf_w"):
-            break
-        at -= 1
-    nest.insert(at, Stage(WEIGHT, "rf_w_latch"))
-    return Mapping(
-        operator=mapping.operator,
-        compute=mapping.compute,
-        intrinsic=mapping.intrinsic,
-        nest=tuple(nest),
-        spatial=mapping.spatial,
-        made_by=mapping.made_by,
-    )
+    for operand, latch in enumerate(("latch_input", "latch_weight", "latch_output")):
+        at = len(nest)
+        while at > 0 and not _ends(nest[at - 1], operand, dims[operand]):
+            at -= 1
+        nest.insert(at, Stage(operand, latch))
+    return replace(mapping, nest=tuple(nest))
+
+
+def _ends(node: Loop | Stage, operand: int, dims: frozenset[str]) -> bool:
+    """Must the latch stand below this?"""
+    if isinstance(node, Loop):
+        return node.dim in dims
+    return node.operand == operand
