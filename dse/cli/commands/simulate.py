@@ -10,7 +10,8 @@ import typer
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
-from dse.cli.console import messages, print_json, results
+from dse.cli.console import print_json, results
+from dse.cli.pictures import Pictures
 from dse.document import metrics_document
 from dse.simulation import simulate
 from mapper.search.exact import OBJECTIVES
@@ -18,7 +19,6 @@ from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
 from sim.models import FIDELITIES
-from sim.trace import write_trace
 
 
 def run(
@@ -31,7 +31,18 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = DEFAULT,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
+        Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+    ] = None,
+    trace_window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="START:END",
+            help="Trace only this part of the run, every tile of it, as in 10us:20us.",
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -42,17 +53,14 @@ def run(
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     inputs.choice("--engine", engine, tuple(ENGINES))
-    if trace is not None:
-        inputs.output_file("--trace", trace)
+    pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, engine=engine)
     metrics = simulation.metrics
-    if trace is not None:
-        write_trace(trace, network, architecture, simulation.mappings)
-        messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
+    pictures.write(network, architecture, simulation)
     if as_json:
         print_json(metrics_document(metrics))
     else:
