@@ -100,17 +100,23 @@ def timeline(
     for operator, mapping, _ in operators_with_mappings(workload, mappings):
         schedule = schedule_of(lower_operator(workload, operator, mapping, architecture), prices)
         latency, slices = operator_timeline(operator, schedule, view.seen_from(start))
-        whole = Slice(
-            group="operators",
-            track="operator",
-            name=operator.name,
-            start_ps=start,
-            duration_ps=latency,
-            busy_ps=latency,
-        )
-        moved = (replace(piece, start_ps=piece.start_ps + start) for piece in slices)
-        yield from (piece for piece in (whole, *moved) if view.shows(piece))
+        yield from placed(operator.name, (start, latency), slices, view)
         start += latency
+
+
+def placed(name: str, span_ps: tuple[int, int], slices: list[Slice], view: View) -> Iterator[Slice]:
+    """One operator (from, how long) and its slices, which count from its beginning."""
+    start, latency = span_ps
+    whole = Slice(
+        group="operators",
+        track="operator",
+        name=name,
+        start_ps=start,
+        duration_ps=latency,
+        busy_ps=latency,
+    )
+    moved = (replace(piece, start_ps=piece.start_ps + start) for piece in slices)
+    yield from (piece for piece in (whole, *moved) if view.shows(piece))
 
 
 def kernel_slices(metrics: Metrics) -> Iterator[Slice]:
@@ -137,7 +143,14 @@ def operator_timeline(
     operator: Operator, schedule: Schedule, view: View = EVERYTHING
 ) -> tuple[int, list[Slice]]:
     """Latency of one operator, and its slices from time zero."""
-    recorder = _Recorder(_tracks(operator, schedule), view)
+    return schedule_timeline(schedule, _tracks(operator, schedule), view)
+
+
+def schedule_timeline(
+    schedule: Schedule, tracks: dict[str, str], view: View = EVERYTHING
+) -> tuple[int, list[Slice]]:
+    """As ``operator_timeline``; ``tracks`` names the track of each process."""
+    recorder = _Recorder(tracks, view)
     listeners = Listeners(issue=recorder.issue, skip=recorder.skip)
     latency = simulate(schedule, listeners=listeners, window_ps=view.stretch_ps or (0, 0))
     return latency, recorder.slices

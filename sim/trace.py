@@ -37,16 +37,27 @@ def write_trace(
     for and, on a port, how long of it the port was busy. With a window (from, up to) only what
     overlaps it is written, every iteration of it.
     """
-    view = View(stretch_ps=window_ps, most_slices=max_bytes // LEAST_SLICE_BYTES)
-    slices = timeline(workload, architecture, mappings, view=view)
+    slices = timeline(workload, architecture, mappings, view=view_of(window_ps, max_bytes))
+    write_slices(path, workload.name, slices, max_bytes)
+
+
+def view_of(window_ps: tuple[int, int] | None, max_bytes: int = MAX_BYTES) -> View:
+    """What a trace can show of the window (or of the whole run)."""
+    return View(stretch_ps=window_ps, most_slices=max_bytes // LEAST_SLICE_BYTES)
+
+
+def write_slices(
+    path: Path, name: str, slices: Iterator[Slice], max_bytes: int = MAX_BYTES
+) -> None:
+    """As ``write_trace``, for slices of any run of the workload called ``name``."""
     partial = path.with_name(f"{path.name}.partial")
     try:
-        _write(partial, _document(slices), max_bytes, workload.name)
+        _write(partial, _document(slices), max_bytes, name)
         partial.replace(path)
     except OSError as error:
         raise InputError(Problem(f"cannot write the trace: {error.strerror}", str(path))) from error
     except TooManySlicesError as error:
-        raise _too_large(workload.name, max_bytes) from error
+        raise _too_large(name, max_bytes) from error
     finally:
         with suppress(OSError):
             partial.unlink()

@@ -13,8 +13,8 @@ from dse.cli.console import messages
 from dse.report.figures.timeline import write_run
 from dse.simulation import Simulation
 from mapper.workload.graph import Workload
-from sim.timeline import TooManySlicesError, View, timeline
-from sim.trace import write_trace
+from sim.timeline import TooManySlicesError, View
+from sim.trace import view_of, write_slices
 
 #: Beyond this nobody could tell slices apart, and drawing would take minutes.
 MOST_SLICES = 500_000
@@ -48,8 +48,8 @@ class Pictures:
             begin, end = (format_time_ps(ps) for ps in (self.window_ps[0], latency_ps))
             raise _wrong("--trace-window", f"begins at {begin}; the run takes {end}")
         if self.trace is not None:
-            mappings = simulation.mappings
-            write_trace(self.trace, network, architecture, mappings, window_ps=self.window_ps)
+            slices = simulation.timeline(network, architecture, view_of(self.window_ps))
+            write_slices(self.trace, network.name, slices)
             messages().print(f"trace: {self.trace} (open it in ui.perfetto.dev)", soft_wrap=True)
         if self.timeline is not None:
             self._draw(self.timeline, network, architecture, simulation)
@@ -60,7 +60,7 @@ class Pictures:
     ) -> None:
         view = View(most_slices=MOST_SLICES)
         try:
-            slices = list(timeline(network, architecture, simulation.mappings, view=view))
+            slices = list(simulation.timeline(network, architecture, view))
         except TooManySlicesError as error:
             message = "the run has too many tiles to draw; use --trace with --trace-window"
             raise _wrong("--timeline", message) from error
