@@ -16,7 +16,7 @@ from mapper.workload.graph import Workload
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, single_workload
-from mapper.workload.torch_import.export import import_built
+from mapper.workload.torch_import.importing import import_built
 from mapper.workload.user_module import find_user_network, user_workload
 
 

@@ -6,7 +6,7 @@ import io
 import logging
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,18 +49,6 @@ class Traced:
 
     program: ExportedProgram
     naming: Naming
-
-
-def import_built(
-    build: Callable[[], tuple[torch.nn.Module, Sequence[Any]]], *, name: str, dtype: str | None
-) -> Workload:
-    """Import what ``build`` returns, made on the meta device so that weights take no memory."""
-    import torch
-
-    with torch.device("meta"):
-        # Tensors that the network makes while it runs must be on the same device.
-        module, inputs = build()
-        return lower_traced(trace(module, inputs), name=name, dtype=dtype)
 
 
 def trace(
@@ -182,6 +170,8 @@ class _Lowering:
         value: Value = self._lowering_of(operation, node)(self._bind(operation, node))
         if len(self._draft.operators) > before:
             self._producers[node] = self._draft.operators[-1]
+        elif operation in VIEWS:
+            self._draft.folded.append(f"{self._name(node)}: moves no data")
         return value
 
     def _item(self, source: Any, position: Any) -> Value:
@@ -235,6 +225,7 @@ class _Lowering:
             name = self._draft.unique(f"{self._name(node)}.constant")
             storage = self._draft.store(name, result.shape, self._name_of(result.dtype), "input")
             storage.constant = True
+            self._draft.folded.append(f"{name}: computed beforehand")
             views.append(fresh(storage))
         return tuple(views) if several else views[0]
 
