@@ -91,7 +91,7 @@ def _loader(spec: str) -> Callable[[], Workload]:
     name, given = split_spec(spec)
     if name in SINGLE_OPERATORS:
         entry = SINGLE_OPERATORS[name]
-        return partial(single_workload, entry, parse_parameters(name, entry.parameters, given))
+        return partial(single_workload, entry, entry.parse(given))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
         return partial(_network, zoo.describe(name).name, tuple(values.items()))
