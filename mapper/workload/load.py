@@ -13,6 +13,7 @@ from arch.schema import StrictModel
 from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
+from mapper.workload.hf_import.spec import find_hf, hf_workload
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, single_workload
@@ -80,6 +81,9 @@ def listings() -> tuple[Listing, ...]:
 
 def _loader(spec: str) -> Callable[[], Workload]:
     """What loads the workload, once its name and parameters have been checked."""
+    hf_model = find_hf(spec)
+    if hf_model is not None:
+        return partial(hf_workload, hf_model)
     network = find_user_network(spec)
     if network is not None:
         return partial(user_workload, network)
