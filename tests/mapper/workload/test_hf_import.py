@@ -99,7 +99,7 @@ def test_images_take_the_configurations_size() -> None:
         ("hf:llam", "unknown model type 'llam'; did you mean 'llama'?"),
         ("hf:llama:hiden_size=3", "did you mean 'hidden_size'?"),
         ("hf:llama:hidden_size=7", "the configuration is not valid"),
-        ("hf:bert:phase=decode,num_hidden_layers=1", "does not use them"),
+        ("hf:vit:phase=decode,num_hidden_layers=1", "only language models with a key-value"),
         ("hf:clip", "cannot be traced with these inputs alone"),
     ],
 )
