@@ -54,6 +54,6 @@ def run(
         write_trace(trace, network, architecture, simulation.mappings)
         messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
     if as_json:
-        print_json(metrics_document(metrics))
+        print_json(metrics_document(metrics) | {"folded": list(network.folded)})
     else:
         views.print_metrics(results(), network, architecture, metrics)

@@ -82,7 +82,7 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
     types = list(transformers.CONFIG_MAPPING)
     where = f"workload {model.title}"
     if model.model_type not in types:
-        message = _short(unknown("model type", model.model_type, types))
+        message = unknown("model type", model.model_type, types)
         raise InputError(Problem(message, where=where, file=model.file))
     kind = transformers.CONFIG_MAPPING[model.model_type]
     known = {*vars(kind()), *inspect.signature(kind.__init__).parameters}
@@ -90,21 +90,12 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
     own = {} if model.file else model.fields
     names = sorted({*known, *(parameter.name for parameter in PARAMETERS)} - {"self", "kwargs"})
     problems = [
-        Problem(_short(unknown("field", name, names)), where=where)
-        for name in own
-        if name not in known
+        Problem(unknown("field", name, names), where=where) for name in own if name not in known
     ]
     if problems:
         raise InputError(problems)
     with _reported(model, "the configuration is not valid"):
         return kind(**model.fields)
-
-
-def _short(message: str) -> str:
-    """Without the list of all that is allowed, if it is long."""
-    head, _, rest = message.partition("; allowed ")
-    hint = rest[rest.rfind("; did you mean") :] if "; did you mean" in rest else ""
-    return head + hint if len(rest) > 400 else message
 
 
 def _built(transformers: Any, config: Any, model: HfModel) -> Any:

@@ -164,6 +164,8 @@ class _Lowering:
     def _call(self, node: Node) -> Value:
         if node.target is operator.getitem:
             return self._item(*node.args)
+        if _is_number(node):
+            return node.meta["val"]  # type: ignore[no-any-return]
         operation = _aten_name(node)
         sources = [self._values[source] for source in node.all_input_nodes]
         if operation not in VIEWS and all(_is_constant(value) for value in sources):
@@ -210,7 +212,9 @@ class _Lowering:
         """All operators that nothing lowers, each named once."""
         unknown: dict[str, list[Node]] = {}
         for node in self._program.graph.nodes:
-            if node.op != "call_function" or not node.users or node.target is operator.getitem:
+            if node.op != "call_function" or not node.users or _is_number(node):
+                continue
+            if node.target is operator.getitem:
                 continue
             operation = _aten_name(node)
             if operation not in LOWERINGS and not self._is_known_beforehand(node):
@@ -271,6 +275,11 @@ def _aten_name(node: Node) -> str:
     """``aten.relu`` for every overload and for the in-place form."""
     parts = str(node.target).split(".")
     return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
+
+
+def _is_number(node: Node) -> bool:
+    """A size or another plain number, which the program computes from its sizes."""
+    return isinstance(node.meta.get("val"), (bool, int, float))
 
 
 def _is_constant(value: Any) -> bool:
