@@ -15,9 +15,10 @@ from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import.spec import find_hf, hf_workload
+from mapper.workload.models import ALIASES, MODELS
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
-from mapper.workload.single import SINGLE_OPERATORS, single_workload
+from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.torch_import.exported import exported_workload, find_exported
 from mapper.workload.torch_import.importing import import_built
 from mapper.workload.user_module import find_user_network, user_workload
@@ -69,16 +70,17 @@ def listings() -> tuple[Listing, ...]:
         Listing(name=name, kind="file", usage=name, description=_file(name).description)
         for name in catalog.names("workload")
     )
-    operators = (
+    written = (
         Listing(
             name=entry.name,
-            kind="operator",
+            kind=kind,
             usage=usage(entry.name, entry.parameters),
             description=entry.description,
         )
-        for entry in SINGLE_OPERATORS.values()
+        for kind, entries in (("network", MODELS), ("operator", SINGLE_OPERATORS))
+        for entry in entries.values()
     )
-    return (*networks, *files, *operators)
+    return (*networks, *files, *written)
 
 
 #: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
@@ -103,11 +105,12 @@ def _loader(spec: str) -> Callable[[], Workload]:
             return partial(load, found)
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
-    _check_is_no_path(spec)
+    name = spec.partition(":")[0].strip()
+    if not (_written(name) or zoo.is_network(name)):
+        _check_is_no_path(spec, name)
     name, given = split_spec(spec)
-    if name in SINGLE_OPERATORS:
-        entry = SINGLE_OPERATORS[name]
-        return partial(single_workload, entry, entry.parse(given))
+    if written := _written(name):
+        return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
         return partial(_network, zoo.describe(name).name, tuple(values.items()))
@@ -115,15 +118,28 @@ def _loader(spec: str) -> Callable[[], Workload]:
     raise InputError(Problem(f"{unknown('workload', name, names)}; or {_FORMS}"))
 
 
-def _check_is_no_path(spec: str) -> None:
+def _check_is_no_path(spec: str, name: str) -> None:
     """A file of a kind that is not known is not a misspelt name."""
-    name = spec.partition(":")[0]
     path = Path(name)
     if not (path.is_file() or path.suffix or "/" in name):
         return
     kind = f"files ending in {path.suffix!r}" if path.suffix else "files without an ending"
     hint = f"; did you mean hf:{spec}?" if path.suffix == ".json" else ""
     raise InputError(Problem(f"{kind} are no workloads; allowed {_FORMS}{hint}", file=path))
+
+
+def _written(name: str) -> SingleOperator | None:
+    """The operator or network of that name, if it is one of those written by operators."""
+    name = ALIASES.get(name, name)
+    return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+
+
+@lru_cache(maxsize=32)
+def _written_workload(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
+    """Built once per process: workloads are immutable, so all callers may share one."""
+    entry = _written(name)
+    assert entry is not None
+    return single_workload(entry, dict(values))
 
 
 def _loader_of_file(name_or_path: str) -> Callable[[], Workload]:
