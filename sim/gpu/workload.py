@@ -1,8 +1,8 @@
 """Which kernels a GPU's libraries run for a workload graph, in the order of its operators.
 
 Scores, softmax and context of an attention become one fused kernel. Convolutions count as the
-matrix product that they are. What is neither a product nor along rows is elementwise. Products keep the graph's number format; everything else is
-bf16 at the narrowest, as libraries have it.
+matrix product that they are. What is neither a product nor along rows is elementwise. Products
+keep the graph's number format; all else is bf16 at the narrowest, as libraries have it.
 """
 
 from __future__ import annotations
