@@ -18,6 +18,8 @@ from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.torch_import.export import import_built
+from mapper.workload.training.plan import TrainingPlan, split_plan
+from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
 
 
@@ -90,7 +92,11 @@ def _loader(spec: str) -> Callable[[], Workload]:
         return partial(onnx_workload, onnx_file)
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
-    name, given = split_spec(spec)
+    name, everything = split_spec(spec)
+    given, plan, trained = split_plan(name, everything)
+    if plan is not None:
+        rest = ",".join(f"{key}={value}" for key, value in given.items())
+        return partial(_trained, _loader(f"{name}:{rest}" if rest else name), plan, trained)
     if written := _written(name):
         return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
@@ -104,6 +110,11 @@ def _written(name: str) -> SingleOperator | None:
     """The operator or network of that name, if it is one of those written by operators."""
     name = ALIASES.get(name, name)
     return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+
+
+def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) -> Workload:
+    workload = forward()
+    return training_step(workload, plan, f"{workload.name},{title}")
 
 
 @lru_cache(maxsize=32)
