@@ -24,6 +24,7 @@ SIMULATE = {
     "memory",
     "components",
     "operators",
+    "folded",
 }
 COMPONENT = {"busy_ps", "energy_pj", "read_bytes", "write_bytes", "utilization"}
 OPERATOR = {"name", "latency_ps", "energy_pj", "bound_by"}
