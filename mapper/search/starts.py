@@ -1,0 +1,128 @@
+"""Where a search begins: tilings that fill the memories and move little.
+
+A start is built without the architecture's prices: the array is unrolled so that few steps are
+needed, then tiles are chosen that fit and move few words, a word costing sixteen times less at
+each level inwards. (Energies per word fall by such factors from DRAM to buffers to registers:
+Horowitz, ISSCC 2014.) Traffic first is how CoSA (ISCA 2021) and Marvel (TACO 2021) map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from arch.spec import Component
+from mapper.cost import Price
+from mapper.hierarchy import Execution
+from mapper.search import pricing
+from mapper.search.candidates import Candidate, Candidates
+from mapper.search.coefficients import Coefficients
+from mapper.search.descent import descend
+from mapper.search.pricing import FloatArray, IntArray
+from mapper.search.space import StageOrder
+from mapper.search.unrollings import Unrolling, fastest_unrollings
+
+#: Orders of stages that starts are built for; of more, evenly spaced ones.
+MOST_ORDERS = 48
+#: Unrollings that starts are built for.
+UNROLLINGS = 2
+#: Tilings of a dimension that a start looks at.
+_SAMPLE = 24
+_WORD_RATIO = 16.0
+#: Starts that are priced before a search moves away from the best of them.
+_EVALUATED = 16
+
+
+class NothingFits(Exception):  # noqa: N818 - a signal to decide otherwise, not an error
+    """No start fits, so perhaps no mapping does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A candidate and the words that it moves, weighted by level, times its steps."""
+
+    candidate: Candidate
+    words: float
+
+
+def starts(run: Execution, orders: Sequence[StageOrder]) -> list[Start]:
+    """At most one for each of some orders and unrollings, those that move least first."""
+    spread = np.unique(np.linspace(0, len(orders) - 1, min(len(orders), MOST_ORDERS)).astype(int))
+    counted = Coefficients(run=run, leakage_w=0.0, price=_words_priced(run), objective=pricing.EDP)
+    ways = fastest_unrollings(orders[0], UNROLLINGS)
+    found = [
+        start
+        for number in spread
+        for way in ways
+        for start in _filled(orders, int(number), way, counted)
+    ]
+    return sorted(found, key=lambda start: start.words)
+
+
+def evaluated_starts(space: Candidates) -> list[Candidate]:
+    """Some starts, best first, each priced; ``NothingFits`` if there is none."""
+    found = [start.candidate for start in starts(space.run, space.orders)][:_EVALUATED]
+    if not found:
+        raise NothingFits
+    return sorted(found, key=space.value)
+
+
+def _words_priced(run: Execution) -> _Words:
+    return _Words({memory.name: level for level, memory in enumerate(run.memories)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A price list that counts words, weighted by the level of their memory, and steps."""
+
+    levels: dict[str, int]
+
+    def __call__(self, component: Component) -> Price:
+        if component.name not in self.levels:
+            return Price(step_ps=1)
+        weight = _WORD_RATIO ** -self.levels[component.name]
+        return Price(read_pj_per_bit=weight, write_pj_per_bit=weight)
+
+
+def _filled(
+    orders: Sequence[StageOrder], number: int, way: Unrolling, counted: Coefficients
+) -> Iterator[Start]:
+    """Coordinate descent from the smallest tiles; nothing if it ends where nothing fits."""
+    order = orders[number]
+    dims = tuple(order.run.operator.extents)
+    rows = {
+        dim: _with_factors(order, dim, factors)
+        for dim, factors in zip(dims, way.factors, strict=True)
+    }
+    picked = [_combined({dim: rows[dim] for dim in group}) for group in order.run.counts.groups]
+    tables = [
+        order.factors(group, one)
+        for group, one in zip(order.run.counts.groups, picked, strict=True)
+    ]
+    first = np.cumsum([0, *(len(table) for table in tables)], dtype=np.int64)
+    held = [i for i, column in enumerate(order.columns) if column.kind == "held"]
+    chosen = first[:-1] + np.array([np.argmin(t[:, held].sum(axis=1)) for t in tables])
+    best: FloatArray = np.full(pricing.ANSWERS, np.inf)
+    descend(np.concatenate(tables), first, chosen, counted.model(order), best)
+    if best[pricing.EXCESS] == 0.0:
+        at = {
+            dim: int(options[row])
+            for row, one in zip(chosen - first[:-1], picked, strict=True)
+            for dim, options in one.items()
+        }
+        words = float(best[pricing.TOTAL_PS] * best[pricing.TOTAL_PJ])
+        yield Start(Candidate(number, tuple(at[dim] for dim in dims)), words)
+
+
+def _with_factors(order: StageOrder, dim: str, factors: tuple[int, ...]) -> IntArray:
+    """Some tilings of the dimension that are unrolled so."""
+    rows = np.flatnonzero((order.tilings(dim).spatial == factors).all(axis=1))
+    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    return np.asarray(rows[kept], dtype=np.int64)
+
+
+def _combined(options: dict[str, IntArray]) -> dict[str, IntArray]:
+    grids = np.meshgrid(*options.values(), indexing="ij")
+    return {dim: grid.ravel() for dim, grid in zip(options, grids, strict=True)}
