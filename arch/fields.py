@@ -52,13 +52,13 @@ RegisterSize = Annotated[
 ]
 WordSize = Annotated[int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=256)]
 DramBandwidth = Annotated[
-    int | Literal["auto"],  # a serial flash interface to eight stacks of HBM3E
+    int | Literal["auto", "unlimited"],  # a serial flash interface to eight stacks of HBM3E
     Quantity(
         parse=quantity.bandwidth,
         show=units.format_bandwidth,
         low=100e6,
         high=10e12,
-        words=("auto",),
+        words=("auto", "unlimited"),
     ),
 ]
 SramBandwidth = Annotated[

@@ -91,10 +91,27 @@ class Intrinsic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """What a new tile of the operand that stays in a unit (``role``) costs beyond its steps.
+
+    ``time_ps`` is for loading it and for the skew of operands and results, until the last
+    result is there; the next tile may enter ``turnaround_ps`` later.
+    """
+
+    role: str
+    time_ps: int
+    turnaround_ps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(Component):
-    """A unit that executes intrinsics, one at a time."""
+    """A unit that executes intrinsics, one at a time.
+
+    ``fold`` is absent where changing the stationary tile hides behind the steps.
+    """
 
     intrinsics: tuple[Intrinsic, ...]
+    fold: Fold | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

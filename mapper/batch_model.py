@@ -213,6 +213,9 @@ class _Volumes:
         model = self.model
         step_ps = model.step_ticks / model.step_ticks_per_ps
         steps.add(step_ps, self._columns[model.steps_column])
+        if model.fold_ticks:
+            fold_ps = model.fold_ticks / model.step_ticks_per_ps
+            steps.add(fold_ps, self._columns[model.fold_column])
         if model.aside_ticks:
             steps.add_constant(model.aside_ticks / model.step_ticks_per_ps)
         found = [steps.sum()]

@@ -50,13 +50,16 @@ class Price:
     Times are exact fractions of a picosecond per bit (``None``: never the bottleneck) or per
     step; a port's occupancy is rounded up once per request. Linearity is what lets a search
     price millions of mappings at once and what orders the fidelities: the price of a sum is
-    never more than the sum of the prices.
+    never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
+    the unit does nothing: it is for simulations.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)
     write_ps_per_bit: Fraction = Fraction(0)
     shared_port: bool = False
     step_ps: int = 0
+    fold_ps: int = 0
+    turnaround_ps: int = 0
     latency_ps: int = 0
     read_pj_per_bit: float = 0.0
     write_pj_per_bit: float = 0.0
@@ -66,7 +69,7 @@ class Price:
         """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""
         read = work.read_bits * self.read_ps_per_bit
         write = work.write_bits * self.write_ps_per_bit
-        steps = _ceil(work.steps * self.step_ps)
+        steps = _ceil(work.steps * self.step_ps) + work.folds * self.fold_ps
         if self.shared_port:
             return {"": _ceil(read + write + steps)}
         return {"read": _ceil(read), "write": _ceil(write), "": steps}

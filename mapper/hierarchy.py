@@ -48,6 +48,14 @@ class Execution:
     asides: tuple[Aside, ...] = ()
 
     @property
+    def stationary(self) -> int | None:
+        """The operand whose tiles stay in the compute unit, if changing them takes time."""
+        if self.compute.fold is None:
+            return None
+        roles = [self.operator.role(i) for i in range(len(self.paths))]
+        return roles.index(self.compute.fold.role)
+
+    @property
     def output(self) -> int:
         """The number of the output operand."""
         return len(self.operator.inputs)

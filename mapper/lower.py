@@ -249,7 +249,16 @@ class _Lowering:
         return Work(
             steps=whole(steps * self.run.issues_per_point),
             operations=whole(points * self.run.ops_per_point),
+            folds=self._folds(ranges),
         )
+
+    def _folds(self, ranges: Ranges) -> int:
+        """How often the operand that stays in the unit changes there."""
+        inner = [t for t in self.staged.values() if t.operand == self.run.stationary]
+        if not inner:
+            return 0
+        tiles = inner[-1].tiles
+        return math.prod(-(-(stop - a) // tiles[dim]) for dim, (a, stop) in ranges.items())
 
     def _asides(self, ranges: Ranges) -> Works:
         return tuple(

@@ -17,7 +17,8 @@ class Work:
     """What one component does in one tile operation (or a sum over many).
 
     Traffic in bits (data types may be narrower than a byte); ``steps`` are issues of a compute
-    unit's intrinsic, ``operations`` the scalar operations in them. Fractions are exact: scales
+    unit's intrinsic, ``operations`` the scalar operations in them, ``folds`` how often the unit
+    gets another tile of the operand that stays in it. Fractions are exact: scales
     and metadata are shared by elements, and a unit that skips zeros issues less than a step.
     """
 
@@ -25,6 +26,7 @@ class Work:
     write_bits: Bits = 0
     steps: Bits = 0
     operations: Bits = 0
+    folds: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -32,6 +34,7 @@ class Work:
             write_bits=self.write_bits + other.write_bits,
             steps=self.steps + other.steps,
             operations=self.operations + other.operations,
+            folds=self.folds + other.folds,
         )
 
     def __mul__(self, count: int) -> Work:
@@ -40,6 +43,7 @@ class Work:
             write_bits=self.write_bits * count,
             steps=self.steps * count,
             operations=self.operations * count,
+            folds=self.folds * count,
         )
 
 

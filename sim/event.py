@@ -15,9 +15,8 @@ def estimate(lowered: Lowered, prices: Prices, engine: str = DEFAULT) -> Estimat
     schedule = build_schedule(lowered.program, prices)
     quick = analytical.estimate(lowered, prices)
     simulated = engine_named(engine)(schedule, busiest_port(quick))
-    busy = busy_ps(schedule.body)
     return Estimate(
         latency_ps=simulated.latency_ps,
-        busy_ps=busy,
-        gap_ps=causes(simulated, busy, quick) if simulated.lost_ps else {},
+        busy_ps=busy_ps(schedule.body),
+        gap_ps=causes(simulated, schedule, quick) if simulated.lost_ps else {},
     )

@@ -8,6 +8,7 @@ times, and each idle picosecond has a cause:
 - ``latency``: whoever uses it next waited for a memory's or a unit's latency.
 - ``dependence``: it waited for other work to be done first, elsewhere.
 - ``contention``: that other work waited in turn for a port that served others.
+- ``turnaround``: it had to turn around between two tiles that stay in a compute unit.
 - ``rounding``: each request takes whole picoseconds, the analytical total is rounded once.
 
 What a cause has in common with the round trips is not counted again.
@@ -15,13 +16,14 @@ What a cause has in common with the round trips is not counted again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sim.engines import Simulated
 from sim.estimate import Estimate
+from sim.schedule import Schedule
+from sim.schedule import busy_ps as total_busy_ps
+from sim.schedule import paused_ps as total_paused_ps
 
 #: In the order in which they are shown, and in which round trips are taken off.
-CAUSES = ("latency", "dependence", "contention", "fill", "drain", "rounding")
+CAUSES = ("latency", "dependence", "contention", "fill", "drain", "turnaround", "rounding")
 
 
 def busiest_port(estimate: Estimate) -> str | None:
@@ -29,15 +31,17 @@ def busiest_port(estimate: Estimate) -> str | None:
     return max(estimate.busy_ps, key=lambda port: estimate.busy_ps[port], default=None)
 
 
-def causes(simulated: Simulated, busy_ps: Mapping[str, int], quick: Estimate) -> dict[str, int]:
-    """``busy_ps`` is how long each port is busy in the simulation, ``quick`` the analytical
-    estimate."""
-    port = busiest_port(quick)
+def causes(simulated: Simulated, schedule: Schedule, quick: Estimate) -> dict[str, int]:
+    """``schedule`` is what was simulated, ``quick`` the analytical estimate of it."""
+    port, busy_ps = busiest_port(quick), total_busy_ps(schedule.body)
+    paused_ps = 0 if port is None else total_paused_ps(schedule.body, port)
     working = 0 if port is None else busy_ps[port]
     needed = 0 if port is None else quick.busy_ps[port]
     lost = dict.fromkeys(CAUSES, 0) | dict(simulated.lost_ps)
+    rest = simulated.latency_ps - working - sum(simulated.lost_ps.values())
     lost["rounding"] = working - needed
-    lost["drain"] = simulated.latency_ps - working - sum(simulated.lost_ps.values())
+    lost["turnaround"] = min(paused_ps, rest)  # nothing waits for the last one
+    lost["drain"] = rest - lost["turnaround"]
     round_trips = quick.latency_ps - needed
     for cause in CAUSES:
         known = min(lost[cause], round_trips)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping as MappingABC
+from dataclasses import dataclass, field
 
 from arch.spec import Architecture
 from mapper.cost import Mappings
@@ -17,11 +18,21 @@ from mapper.workload.operators import Operator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
-    """One operator on its compute unit. ``work`` is the program's total, per component."""
+    """One operator on its compute unit. ``work`` is the program's total, per component.
+
+    Of a fused group, ``execution`` is the first operator's and ``others`` are those of the rest;
+    ``loaded`` is what must be read of tensors that the group keeps on the chip.
+    """
 
     execution: Execution
     program: Program
     work: dict[str, Work]
+    others: tuple[Execution, ...] = ()
+    loaded: MappingABC[str, Work] = field(default_factory=dict)
+
+    @property
+    def executions(self) -> tuple[Execution, ...]:
+        return (self.execution, *self.others)
 
 
 def lower_operator(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Tensor
 
 
-def peak_live_bytes(workload: Workload) -> int:
+def peak_live_bytes(workload: Workload, elsewhere: Collection[str] = ()) -> int:
     """Weights, plus at the worst moment the activations that are still needed.
+
+    Tensors ``elsewhere`` (at home on the chip) count for nothing.
 
     An input is there from the beginning, a result from the operator that first writes to it; a
     tensor is needed until the last operator that touches it, an output to the end.
     """
     changes = [0] * (len(workload.operators) + 1)
     for tensor, (first, last) in _lifetimes(workload).items():
+        if tensor.name in elsewhere:
+            continue
         changes[first] += size_bytes(tensor)
         changes[last + 1] -= size_bytes(tensor)
     peak = live = 0
@@ -29,10 +35,12 @@ def size_bytes(tensor: Tensor) -> int:
     return int(-(-tensor.elements * tensor.bits // 8))
 
 
-def check_outermost(workload: Workload, architecture: Architecture) -> int:
+def check_outermost(
+    workload: Workload, architecture: Architecture, elsewhere: Collection[str] = ()
+) -> int:
     """The peak of the outermost memory; ``InfeasibleError`` if it is too small."""
     memory = architecture.memories[0]
-    needed, allowed = peak_live_bytes(workload), memory.size_bytes * memory.count
+    needed, allowed = peak_live_bytes(workload, elsewhere), memory.size_bytes * memory.count
     if needed > allowed:
         raise InfeasibleError(
             limit=f"capacity of {memory.name} in bytes",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arch.spec import Architecture, Component
 from mapper.cost import ComponentMetrics, Metrics, OperatorMetrics
 from mapper.program import Work
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Operator
 from sim.estimate import Estimate
 from sim.lowered import Lowered
 from sim.memory import check_outermost
@@ -23,9 +22,10 @@ LATENCY_BOUND = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One operator, executed. ``lowered`` may be that of an equal operator."""
+    """One operator or fused group, executed. ``lowered`` may be that of an equal one."""
 
-    operator: Operator
+    name: str
+    macs: int
     lowered: Lowered
     estimate: Estimate
 
@@ -46,8 +46,9 @@ def assemble(
     architecture: Architecture,
     prices: Prices,
     runs: Sequence[Run],
+    on_chip: Collection[str] = (),
 ) -> Metrics:
-    """Metrics of operators that run one after the other."""
+    """Metrics of operators that run one after the other; tensors ``on_chip`` never leave it."""
     per_operator = [_operator_totals(run, architecture, prices) for run in runs]
     latency = sum(run.estimate.latency_ps for run in runs)
     totals = {c.name: _sum(t[c.name] for t in per_operator) for c in architecture.components}
@@ -61,7 +62,7 @@ def assemble(
         area_mm2=architecture.area_mm2,
         power_w=energy / latency if latency else 0.0,
         macs=workload.macs,
-        memory=_peak_bytes(workload, architecture, runs),
+        memory=_peak_bytes(workload, architecture, runs, on_chip),
         components=_component_metrics(architecture, totals, latency),
         operators=tuple(
             _operator_metrics(run, architecture, each)
@@ -72,7 +73,7 @@ def assemble(
 
 def _operator_totals(run: Run, architecture: Architecture, prices: Prices) -> dict[str, _Totals]:
     busy = run.estimate.busy_ps
-    used = run.lowered.execution.compute.name
+    used = {execution.compute.name for execution in run.lowered.executions}
     totals = {}
     for component in architecture.components:
         name = component.name
@@ -81,18 +82,21 @@ def _operator_totals(run: Run, architecture: Architecture, prices: Prices) -> di
         totals[name] = _Totals(
             work=work,
             busy_ps=busy_ps,
-            useful_ps=_full_rate_ps(run.lowered, prices) if name == used else busy_ps,
+            useful_ps=_full_rate_ps(run.lowered, name, prices) if name in used else busy_ps,
             dynamic_pj=prices[name].energy_pj(work),
         )
     return totals
 
 
-def _full_rate_ps(lowered: Lowered, prices: Prices) -> int:
+def _full_rate_ps(lowered: Lowered, compute: str, prices: Prices) -> int:
     """Time that the compute unit would need with every lane of every step in use."""
-    run = lowered.execution
-    lanes = math.prod(axis.size for axis in run.intrinsic.axes)
-    issues = run.operator.points * run.issues_per_point
-    return math.ceil(issues * prices[run.compute.name].step_ps / lanes)
+    needed = 0
+    for run in lowered.executions:
+        if run.compute.name == compute:
+            lanes = math.prod(axis.size for axis in run.intrinsic.axes)
+            issues = run.operator.points * run.issues_per_point
+            needed += math.ceil(issues * prices[compute].step_ps / lanes)
+    return needed
 
 
 def _sum(parts: Iterable[_Totals]) -> _Totals:
@@ -132,26 +136,27 @@ def _operator_metrics(
     components = _component_metrics(architecture, totals, latency)
     dynamic = math.fsum(total.dynamic_pj for total in totals.values())
     return OperatorMetrics(
-        name=run.operator.name,
+        name=run.name,
         latency_ps=latency,
         energy_pj=dynamic + architecture.leakage_w * latency,
-        bound_by=_bound_by(components, run.lowered.execution.compute.name, latency),
-        macs=run.operator.macs,
+        bound_by=_bound_by(components, run.lowered, latency),
+        macs=run.macs,
         components=components,
         gap=run.estimate.gap_ps,
     )
 
 
-def _bound_by(components: Mapping[str, ComponentMetrics], compute: str, latency_ps: int) -> str:
+def _bound_by(components: Mapping[str, ComponentMetrics], lowered: Lowered, latency_ps: int) -> str:
     """The busiest component; of several, the compute unit: feeding it more would not help."""
-    busiest = max(components, key=lambda name: (components[name].busy_ps, name == compute))
+    used = {run.compute.name for run in lowered.executions}
+    busiest = max(components, key=lambda name: (components[name].busy_ps, name in used))
     if latency_ps > LATENCY_BOUND * components[busiest].busy_ps:
         return "latency"
     return busiest
 
 
 def _peak_bytes(
-    workload: Workload, architecture: Architecture, runs: Sequence[Run]
+    workload: Workload, architecture: Architecture, runs: Sequence[Run], on_chip: Collection[str]
 ) -> dict[str, int]:
     """Most bytes held in each memory (in one instance of it, where there are several)."""
     outermost = architecture.memories[0].name
@@ -159,7 +164,7 @@ def _peak_bytes(
         memory.name: max((_held_bytes(run, memory.name) for run in runs), default=0)
         for memory in architecture.memories
     }
-    return peaks | {outermost: check_outermost(workload, architecture)}
+    return peaks | {outermost: check_outermost(workload, architecture, on_chip)}
 
 
 def _held_bytes(run: Run, memory: str) -> int:

@@ -60,6 +60,8 @@ class _Model:
                 lowered = lower_operator(workload, operator, mapping, architecture)
                 known[signature] = lowered, self.estimate(lowered, prices)
             lowered, estimate = known[signature]
-            runs.append(Run(operator=operator, lowered=lowered, estimate=estimate))
+            runs.append(
+                Run(name=operator.name, macs=operator.macs, lowered=lowered, estimate=estimate)
+            )
         metrics = assemble(self.fidelity, workload, architecture, prices, runs)
         return replace(metrics, engine=self.engine)

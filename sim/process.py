@@ -146,10 +146,13 @@ IssueListener = Callable[[Process, str, int, list[tuple[str, int, int]]], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Issue:
-    """Request every port at once; go on when all have served, results ``latency_ps`` later."""
+    """Request every port at once; go on when all have served, results ``latency_ps`` later.
+
+    ``ports`` are (port, how long it serves, how long it then is not ready for others).
+    """
 
     name: str
-    ports: tuple[tuple[Port, int], ...]
+    ports: tuple[tuple[Port, int, int], ...]
     latency_ps: int
     listener: IssueListener | None
 
@@ -160,11 +163,12 @@ class Issue:
     def request(self, process: Process) -> None:
         """What happens when the time has come."""
         issued = done = process.time_ps
-        for port, busy_ps in self.ports:
+        for port, busy_ps, recovery_ps in self.ports:
             start = port.free_ps
             if start < issued:
                 start = issued
-            port.free_ps = end = start + busy_ps
+            end = start + busy_ps
+            port.free_ps = end + recovery_ps
             if end > done:
                 done = end
         process.time_ps = done
@@ -172,7 +176,10 @@ class Issue:
             process.finish_ps = done + self.latency_ps
         process.position += 1
         if self.listener is not None:
-            served = [(port.name, port.free_ps - ps, port.free_ps) for port, ps in self.ports]
+            served = [
+                (port.name, port.free_ps - recovery - busy, port.free_ps - recovery)
+                for port, busy, recovery in self.ports
+            ]
             self.listener(process, self.name, issued, served)
 
     def waits_for(self) -> str:

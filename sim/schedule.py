@@ -17,11 +17,21 @@ from sim.ports import Prices, occupancy_ps
 
 @dataclass(frozen=True, slots=True)
 class PricedOp:
-    """A tile operation on idle hardware: occupancy per port (never zero) and result latency."""
+    """A tile operation on idle hardware: occupancy per port (never zero) and result latency.
+
+    ``pauses_ps`` has, for a port that turns around between folds, how long it does so in all,
+    and after the last one (``recovery``): the others are part of the occupancy.
+    """
 
     name: str
     occupancy_ps: tuple[tuple[str, int], ...]
     latency_ps: int
+    pauses_ps: tuple[tuple[str, int], ...] = ()
+    recovery_ps: int = 0
+
+    def recovery_of(self, port: str) -> int:
+        """How long the port is not ready for another request after this one."""
+        return self.recovery_ps if any(port == paused for paused, _ in self.pauses_ps) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,15 @@ def price_operation(op: TileOp, prices: Prices) -> PricedOp:
     for component, work in op.work:
         total[component] = total.get(component, Work()) + work
     latency = max((prices[component].latency_ps for component in total), default=0)
-    return PricedOp(op.name, tuple(occupancy_ps(total, prices).items()), latency)
+    busy = occupancy_ps(total, prices)
+    paused: dict[str, int] = {}
+    recovery = 0
+    for component, work in total.items():
+        if work.folds and prices[component].turnaround_ps:
+            recovery = prices[component].turnaround_ps
+            paused[component] = work.folds * recovery
+            busy[component] = busy.get(component, 0) + paused[component] - recovery
+    return PricedOp(op.name, tuple(busy.items()), latency, tuple(paused.items()), recovery)
 
 
 def busy_ps(steps: tuple[Step, ...]) -> Counter[str]:
@@ -98,9 +116,26 @@ def busy_ps(steps: tuple[Step, ...]) -> Counter[str]:
     return total
 
 
+def paused_ps(steps: tuple[Step, ...], port: str) -> int:
+    """How long the steps let a port turn around in all, after the last one included."""
+    total = 0
+    for step in steps:
+        match step:
+            case ComputeStep(op):
+                total += dict(op.pauses_ps).get(port, 0)
+            case HeldTile(body=body):
+                total += paused_ps(body, port)
+            case Loop(count=count, body=body):
+                total += count * paused_ps(body, port)
+    return total
+
+
 def _add_busy(total: Counter[str], op: PricedOp | None) -> None:
+    """Without pauses: they are no work."""
     if op is not None:
         total.update(dict(op.occupancy_ps))
+        for port, paused in op.pauses_ps:
+            total[port] -= paused - op.recovery_ps
 
 
 def build_schedule(program: Program, prices: Prices) -> Schedule:

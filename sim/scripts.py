@@ -138,7 +138,7 @@ class _Author:
     def _issue(self, op: PricedOp | None) -> tuple[Instruction, ...]:
         if op is None:
             return ()
-        ports = tuple((self.ports[name], ps) for name, ps in op.occupancy_ps)
+        ports = tuple((self.ports[name], ps, op.recovery_of(name)) for name, ps in op.occupancy_ps)
         return (Issue(op.name, ports, op.latency_ps, self.listener),)
 
     def _compute_part(self) -> _Part:
@@ -229,7 +229,7 @@ class _Writer:
 def _note_use(use: LoopUse, instruction: Instruction) -> None:
     match instruction:
         case Issue(ports=ports):
-            use.ports |= dict.fromkeys(port for port, _ in ports)
+            use.ports |= dict.fromkeys(port for port, *_ in ports)
         case Put(channel) | Take(channel):
             use.channels[channel] = None
 

@@ -16,6 +16,7 @@ from arch import technology
 from arch.dram_device import DramDevice
 from arch.families.dram_system import device_named
 from arch.families.spatial_schema import (
+    STATIONARY,
     ComponentConfig,
     DramConfig,
     PeArrayConfig,
@@ -34,6 +35,7 @@ from arch.spec import (
     Axis,
     Component,
     Compute,
+    Fold,
     Intrinsic,
     Memory,
 )
@@ -227,6 +229,7 @@ def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:
     dtypes = tuple(config.dtypes)
     row_classes, column_classes = DATAFLOWS[config.dataflow]
     skew = config.rows + config.cols - 2 if config.interconnect == "systolic" else 0
+    fold = _fold(config, skew, chip.period_ps)
     elements = config.rows * config.cols
     area = chip.auto(config.area, technology.mac_area_mm2(chip.node_nm, dtypes))
     leakage = chip.auto(config.leakage, technology.logic_leakage_w(area))
@@ -239,15 +242,30 @@ def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:
         ),
         dtypes=dtypes,
         interval_ps=chip.period_ps,
-        latency_ps=(skew + config.mac_pipeline) * chip.period_ps,
+        latency_ps=((0 if fold else skew) + config.mac_pipeline) * chip.period_ps,
         energy_pj=chip.auto(config.mac_energy, technology.mac_pj(chip.node_nm, dtypes)),
         skips=tuple(config.skips),
     )
     return PeArray(
         name=name,
         intrinsics=(intrinsic,),
+        fold=fold,
         area_mm2=elements * area,
         leakage_w=elements * leakage,
+    )
+
+
+def _fold(config: PeArrayConfig, skew: int, period_ps: int) -> Fold | None:
+    """A fold takes its steps, ``rows`` cycles to shift the tile in, and the skew; the last of
+    these cycles are the turnaround."""
+    if config.folds == "hidden":
+        return None
+    role, shifted_in = STATIONARY[config.dataflow]
+    cycles = max((config.rows if shifted_in else 0) + skew, config.turnaround)
+    return Fold(
+        role=role,
+        time_ps=(cycles - config.turnaround) * period_ps,
+        turnaround_ps=config.turnaround * period_ps,
     )
 
 

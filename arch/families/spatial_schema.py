@@ -53,7 +53,7 @@ class DramConfig(StrictModel):
     kind: Literal["dram"]
     size: DramSize
     bandwidth: DramBandwidth
-    """``auto``: the peak of ``timing``."""
+    """``auto``: the peak of ``timing``; ``unlimited`` is never the bottleneck."""
     timing: str | None = None
     """An architecture of family ``dram_system``: banks, rows, refresh and bus turnaround are then
     simulated at event fidelity, instead of a bandwidth and a latency."""
@@ -124,6 +124,12 @@ class PeArrayConfig(StrictModel):
     issue), or reach every element at once."""
     mac_pipeline: Stages
     """Cycles from a product's operands to its sum."""
+    folds: Literal["hidden", "exposed"] = "hidden"
+    """How a new tile of the operand that stays in the array comes in: behind the products of the
+    last one, or ``exposed``: shifted in row by row (results are not), then operands enter and
+    results leave skewed, and only then the next tile."""
+    turnaround: Stages = 0
+    """Cycles at the end of an exposed fold, after its last result."""
     dtypes: Dtypes
     """Types of the operands; one narrower than the multiplier is sign-extended."""
     skips: Skips = Field(default=[])
@@ -198,6 +204,7 @@ class SpatialConfig(StrictModel):
         yield from _counts(kinds)
         yield from _order(kinds)
         yield from _off_chip(components, kinds)
+        yield from _folds(components, kinds)
         if all(kind in _KINDS for kind in kinds.values()):
             yield from _kept(data, components, kinds)
 
@@ -266,6 +273,42 @@ def _off_chip(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterat
             message = "'auto' needs 'type'; allowed " + ", ".join(technology.DRAM_TYPES)
             yield Finding(("components", name, "energy"), message)
         yield from _timing(("components", name), dram)
+
+
+#: What stays in the array by dataflow, and whether it is shifted in (results arise in place).
+STATIONARY: Mapping[str, tuple[Role, bool]] = {
+    "weight_stationary": ("weight", True),
+    "input_stationary": ("input", True),
+    "output_stationary": ("output", False),
+}
+
+
+def _folds(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[Finding]:
+    """Exposed folds need something that stays, and a place where it stays."""
+    for name, array in components.items():
+        if kinds[name] != "pe_array":
+            continue
+        if array.get("folds") != "exposed":
+            if array.get("turnaround", 0) != 0:
+                message = "a turnaround is part of a fold: needs 'folds: exposed'"
+                yield Finding(("components", name, "turnaround"), message)
+            continue
+        role, _ = STATIONARY.get(str(array.get("dataflow")), (None, False))
+        kept = [
+            n
+            for n, kind in kinds.items()
+            if kind == "registers"
+            and components[n].get("per") == "pe"
+            and role in _roles(components[n])
+        ]
+        if role is None:
+            message = (
+                f"exposed folds need a dataflow in which a tile stays: {', '.join(STATIONARY)}"
+            )
+            yield Finding(("components", name, "folds"), message)
+        elif not kept:
+            message = f"exposed folds need 'registers' with 'per: pe' that keep '{role}'"
+            yield Finding(("components", name, "folds"), message)
 
 
 def _timing(path: tuple[str, str], dram: Mapping[str, Any]) -> Iterator[Finding]:

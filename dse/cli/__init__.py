@@ -32,6 +32,7 @@ COMMANDS = {
     "search": "Search hardware and mapping together; write a report.",
     "simulate": "Simulate a workload on an architecture.",
     "map": "Find the best mapping of each operator.",
+    "match": "List which loops of an operator a hardware intrinsic can execute.",
     "check": "Check configuration files without running anything.",
     "list": "List shipped architectures, workloads or searches.",
     "show": "Show a shipped configuration or a workload.",

@@ -57,7 +57,14 @@ class Coefficients:
             least_ps=float(self._least_ps()),
             leakage_w=float(self.leakage_w),
             objective=self.objective,
+            fold_column=at[Column("visits", stage=self._fold_stage(order))],
+            fold_ticks=float(compute.fold_ps * ticks),
         )
+
+    def _fold_stage(self, order: StageOrder) -> int:
+        """The innermost stage of the operand that stays in the unit (else any: it is free)."""
+        stages = [s for s, (o, _) in enumerate(order.stages) if o == self.run.stationary]
+        return max(stages, default=0)
 
     @property
     def _parts(self) -> int:

@@ -69,6 +69,8 @@ class Model(NamedTuple):
     least_ps: float
     leakage_w: float
     objective: int
+    fold_column: int = 0
+    fold_ticks: float = 0.0
 
 
 @compiled
@@ -120,7 +122,8 @@ def cost(volumes: FloatArray, model: Model, traffic: FloatArray, answer: FloatAr
     partial = volumes[model.unit_revisits_column] > 1.0
     _add_datapaths(volumes, model.datapaths, model.lanes, partial, traffic)
     steps = max(volumes[model.steps_column], volumes[model.lifted_steps_column] / model.lanes)
-    stepping = np.ceil((steps * model.step_ticks + model.aside_ticks) / model.step_ticks_per_ps)
+    ticks = steps * model.step_ticks + volumes[model.fold_column] * model.fold_ticks
+    stepping = np.ceil((ticks + model.aside_ticks) / model.step_ticks_per_ps)
     latency = max(stepping, waiting, model.least_ps)
     busy_ps, energy, excess = _memories(model.memories, traffic)
     latency = max(latency, busy_ps)

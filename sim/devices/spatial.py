@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from arch.families.spatial import Dram, PeArray, Registers, Sram, VectorUnit
-from arch.spec import PS_PER_S, Compute, Intrinsic, Memory
+from arch.spec import PS_PER_S, Compute, Fold, Intrinsic, Memory
 from mapper.cost import Price
 from sim.prices import prices
 
@@ -52,7 +52,10 @@ def _ps_per_bit(bytes_per_s: int | None) -> Fraction:
 
 def _compute(unit: Compute) -> Price:
     intrinsic = _only(unit)
+    fold = unit.fold or Fold(role="", time_ps=0, turnaround_ps=0)
     return Price(
+        fold_ps=fold.time_ps,
+        turnaround_ps=fold.turnaround_ps,
         step_ps=intrinsic.interval_ps,
         latency_ps=intrinsic.latency_ps,
         operation_pj=intrinsic.energy_pj,

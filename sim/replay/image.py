@@ -41,9 +41,10 @@ OPERATION, FIRST, LAST, AMOUNT, WATCH = range(5)
 STEP_FIELDS = 5
 ISSUE, PUT, TAKE, END_OF_LOOP = range(4)
 
-# A request: the port (one cell, the time at which it is free), and how long it is busy.
-PORT, BUSY = range(2)
-REQUEST_FIELDS = 2
+# A request: the port (one cell, the time at which it is free), how long it serves, and how
+# long it then is not ready for others.
+PORT, BUSY, RECOVERY = range(3)
+REQUEST_FIELDS = 3
 
 # A channel, a ring of tokens: the oldest, how many there are, who waits, and where the ring is.
 OLDEST, TOKENS, WAITING, RING, RING_END = range(5)
@@ -157,7 +158,7 @@ class Image:
     def _step(self, process: Process, step: Instruction, at: int) -> tuple[int, ...]:
         match step:
             case Issue(ports=ports, latency_ps=latency):
-                requests = [cell for port, busy in ports for cell in (self.ports[port], busy)]
+                requests = [cell for port, *times in ports for cell in (self.ports[port], *times)]
                 return (ISSUE, self._place(requests), len(self.cells), latency, NOTHING)
             case Put(channel):
                 return (PUT, self._channel(channel), 0, 0, NOTHING)

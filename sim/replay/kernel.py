@@ -34,6 +34,7 @@ from sim.replay.image import (
     PROCESSES,
     PROCESSES_END,
     PUT,
+    RECOVERY,
     REQUEST_FIELDS,
     RING,
     RING_END,
@@ -101,7 +102,7 @@ def issue(p: int, m: IntArray) -> None:
                 explain(start, p, m)
             start = issued
         end = start + m[request + BUSY]
-        m[port] = end
+        m[port] = end + m[request + RECOVERY]
         if end > done:
             done, started = end, start
     m[p + POSITION] = step + STEP_FIELDS

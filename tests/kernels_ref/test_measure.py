@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernels_ref import measure
-from kernels_ref.measure import main, set_count, work_steadily
+from kernels_ref.measure import kernels as measure
+from kernels_ref.measure.kernels import main, set_count, work_steadily
 
 CALLS = 10
 REPLAY_S = 300e-6

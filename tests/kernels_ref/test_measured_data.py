@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 
 from kernels_ref.kernel import Counts
-from kernels_ref.measure import COLUMNS
+from kernels_ref.measure.kernels import COLUMNS
 from kernels_ref.points import ALIGNMENTS, points
 from kernels_ref.registry import KERNELS
 

@@ -31,7 +31,9 @@ def lower_softmax(call: Call) -> Value:
     data = call["self"]
     last = call["dim"] % len(data.axes) == len(data.axes) - 1
     rows = join_leading(data, 1) if last else data
-    kernel = pointwise("softmax", "softmax", rows.shape, SOFTMAX_OPS)
+    # Only along the last axis does a "softmax" keep to one row: those of others are not split.
+    kind = "softmax" if last else "softmax_over_axis"
+    kernel = pointwise(kind, "softmax", rows.shape, SOFTMAX_OPS)
     result = call.draft.emit(call.name, kernel, [rows], rows.shape, call.dtype)
     return call.draft.reshape(result, call.shape)
 

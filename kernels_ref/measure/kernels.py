@@ -1,4 +1,4 @@
-"""Measure the kernels on this machine's GPU: ``python -m kernels_ref.measure --out DIR``.
+"""Measure our kernels on this machine's GPU: ``python -m kernels_ref.measure.kernels --out DIR``.
 
 Writes a CSV of times and energies and, beside it, where they come from. Every result is compared
 with the reference in fp64 before it is timed. The card's clocks and limits are left as they are.
@@ -77,10 +77,7 @@ class Card:
             raise InputError(Problem(f"{' and '.join(missing)} not installed; {how}"))
         import pynvml
 
-        # Sums in fp32 throughout, as the kernels are defined.
-        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-        self.properties: Any = torch.cuda.get_device_properties(0)
+        self.properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
         self.l2_bytes = int(self.properties.L2_cache_size)
         self._flush_buffer = torch.zeros(FLUSH * self.l2_bytes // 4, device="cuda")
         self._flush_result = torch.zeros((), device="cuda")
@@ -255,6 +252,9 @@ def measure_all(directory: Path, seed: int) -> None:
     import torch
 
     card = Card()
+    # Sums in fp32 throughout, as the kernels are defined.
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     setup = card.setup()
     # Capturing a graph collects garbage, for which what exists by now need not be searched.
     gc.freeze()
@@ -275,7 +275,7 @@ def measure_all(directory: Path, seed: int) -> None:
         for row in rows[::REPEAT_EVERY]
     ]
     setup = {
-        "command": f"`python -m kernels_ref.measure --out DIR --seed {seed}`",
+        "command": f"`python -m kernels_ref.measure.kernels --out DIR --seed {seed}`",
         **setup,
         "t_cold_us of no work at all": f"{cold_us([lambda: None], card):.2f}",
     }
@@ -283,7 +283,9 @@ def measure_all(directory: Path, seed: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m kernels_ref.measure", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m kernels_ref.measure.kernels", description=__doc__
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV")
     parser.add_argument("--seed", type=int, default=0, help="of the random sizes and inputs")
     given = parser.parse_args(arguments)

@@ -1,0 +1,134 @@
+"""Print our systolic timing beside SCALE-Sim's.
+
+    python benchmarks/scalesim.py [--peer PYTHON]
+
+PYTHON is an interpreter with ``scalesim`` 3.0.0 and numpy < 2.4 installed; without it, its cycles
+are those that such a run gave before (in ``tests/sim/test_systolic.py``). It takes up to two
+minutes of CPU time and 3 GB per layer.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from arch.load import load_architecture
+from mapper.search.network import map_workload
+from mapper.workload.load import load_workload
+from sim.models import cost_model
+from sim.prices import price
+from tests.sim.test_systolic import MEASURED
+
+ARCHITECTURES = {"ws": "scalesim_ws16", "os": "scalesim_os16"}
+CONFIGURATION = """[general]
+run_name = compared
+
+[architecture_presets]
+ArrayHeight: 16
+ArrayWidth: 16
+IfmapSramSzkB: 96
+FilterSramSzkB: 96
+OfmapSramSzkB: 64
+IfmapOffset: 0
+FilterOffset: 10000000
+OfmapOffset: 20000000
+Bandwidth: 16
+Dataflow: {dataflow}
+MemoryBanks: 1
+ReadRequestBuffer: 32
+WriteRequestBuffer: 32
+
+[layout]
+IfmapCustomLayout: False
+IfmapSRAMBankBandwidth: 16
+IfmapSRAMBankNum: 1
+IfmapSRAMBankPort: 2
+FilterCustomLayout: False
+FilterSRAMBankBandwidth: 16
+FilterSRAMBankNum: 1
+FilterSRAMBankPort: 2
+
+[sparsity]
+SparsitySupport: false
+SparseRep: ellpack_block
+OptimizedMapping: false
+BlockSize: 8
+RandomNumberGeneratorSeed: 40
+
+[run_presets]
+InterfaceBandwidth: CALC
+UseRamulatorTrace: False
+"""
+LAYOUT = "Layer name," + ",".join("abcdefghijklmnopqrst") + ",\n"
+LAYOUT += "layer,1,1,1,1,1,1,0,1,2,4,5,3,3,2,1,0,4,5,6,7,\n"
+#: Runs in the peer's interpreter, in a folder with the three input files.
+RUN_PEER = """
+import contextlib, csv, glob, io, json, time
+from scalesim.scale_sim import scalesim
+started = time.process_time()
+with contextlib.redirect_stdout(io.StringIO()):
+    run = scalesim(save_disk_space=True, verbose=True, config="c.cfg", topology="t.csv",
+                   layout="l.csv", input_type_gemm=True)
+    run.run_scale(top_path=".")
+seconds = time.process_time() - started
+(report,) = glob.glob("**/COMPUTE_REPORT.csv", recursive=True)
+rows = list(csv.reader(open(report)))[1:]
+print(json.dumps([sum(float(row[2]) for row in rows), seconds]))
+"""
+
+
+def peer(python: str, dataflow: str, gemm: tuple[int, int, int]) -> tuple[int, float]:
+    """Cycles and CPU seconds of one layer."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "c.cfg").write_text(CONFIGURATION.format(dataflow=dataflow))
+        (place / "l.csv").write_text(LAYOUT)
+        m, n, k = gemm
+        (place / "t.csv").write_text(f"Layer Name, M, N, K,\nlayer,{m},{n},{k},\n")
+        command = [python, "-c", RUN_PEER]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True)
+    cycles, seconds = json.loads(done.stdout)
+    return int(cycles), seconds
+
+
+def ours(arch: str, gemm: tuple[int, int, int]) -> tuple[int, float, float]:
+    """Cycles of the event simulation, CPU seconds of mapping and of simulating."""
+    m, n, k = gemm
+    workload, architecture = load_workload(f"gemm:M={m},N={n},K={k}"), load_architecture(arch)
+    started = time.process_time()
+    found = map_workload(workload, architecture, price, "edp")
+    mapped = time.process_time()
+    mappings = {name: result.mapping for name, result in found.items()}
+    metrics = cost_model("event").evaluate(workload, architecture, mappings)
+    return metrics.latency_ps // 1000, mapped - started, time.process_time() - mapped
+
+
+def main() -> None:
+    python = sys.argv[2] if sys.argv[1:2] == ["--peer"] else None
+    for arch in ARCHITECTURES.values():
+        ours(arch, (32, 32, 32))  # compiled now, or read from the cache
+    print(
+        f"{'layer':<13}{'dataflow':<10}{'ours':>10}{'SCALE-Sim':>11}{'  equal':<8}"
+        f"{'map, ms':>9}{'event, ms':>11}{'SCALE-Sim, s':>14}"
+    )
+    for layer, (m, n, k, count, *known) in MEASURED.items():
+        for (dataflow, arch), before in zip(ARCHITECTURES.items(), known, strict=True):
+            cycles, mapping, simulating = ours(arch, (m, n, k))
+            theirs, seconds = before, None
+            if python is not None:
+                one, one_seconds = peer(python, dataflow, (m, n, k))
+                theirs, seconds = count * one, count * one_seconds
+            equal = "  yes" if count * cycles == theirs else "  NO"
+            took = "-" if seconds is None else f"{seconds:.1f}"
+            print(
+                f"{layer:<13}{dataflow:<10}{count * cycles:>10,}{theirs:>11,}{equal:<8}"
+                f"{1e3 * mapping:>9.1f}{1e3 * simulating:>11.2f}{took:>14}"
+            )
+
+
+if __name__ == "__main__":
+    main()

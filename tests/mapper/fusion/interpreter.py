@@ -1,0 +1,187 @@
+"""Executes the program of a fused group on real tensors.
+
+The group's memory holds of each tensor just what the plan says is needed for a tile: all else
+is NaN, as is every tensor that must never reach the outermost memory. Pieces of sums, products
+and maxima run through the holds and loops of the program, as in ``program_interpreter``; those
+of softmax and activations are computed from their definition on what is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mapper.fusion_lower import LoweredGroup
+from mapper.fusion_regions import Region, Step, elements, reading, shifted
+from mapper.hierarchy import Execution
+from mapper.program import Hold, Node, Repeat, Work
+from mapper.workload.operators import Access, Operator
+from tests.mapper.program_interpreter import NEUTRAL, Array, Machine
+from tests.mapper.workload import interpreter
+
+Box = Mapping[str, tuple[int, int]]
+
+
+@dataclass
+class FusedMachine:
+    """``outside`` are tensors in the outermost memory, ``inside`` what the group's one holds."""
+
+    group: LoweredGroup
+    runs: tuple[Execution, ...]
+    outside: dict[str, Array]
+    inside: dict[str, Array]
+    tile: int = 0
+    loaded_bits: int = 0
+    computed: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> None:
+        body = self.group.program.body
+        for tensor in reversed(self.group.plan.once):
+            (hold,) = body
+            assert isinstance(hold, Hold)
+            self._load(hold, tensor, self.group.plan.steps[0].fresh[tensor])
+            body = hold.body
+        self._loops(len(self.group.plan.tiles), body)
+        assert self.tile == len(self.group.plan.steps)
+
+    def _loops(self, levels: int, body: tuple[Node, ...]) -> None:
+        if levels == 0:
+            self._leaf(self.group.plan.steps[self.tile], body)
+            self.tile += 1
+            return
+        for node in body:
+            assert isinstance(node, Repeat)
+            for _ in range(node.count):
+                self._loops(levels - 1, node.body)
+
+    def _leaf(self, step: Step, body: tuple[Node, ...]) -> None:
+        self._drop(step)
+        for tensor in reversed(self.group.plan.sliding):
+            (hold,) = body
+            assert isinstance(hold, Hold)
+            self._load(hold, tensor, step.fresh[tensor])
+            body = hold.body
+        sections = list(body)
+        for number, box in enumerate(step.pieces):
+            if box is not None:
+                self._section(number, box, sections)
+        assert not sections
+
+    def _drop(self, step: Step) -> None:
+        """Only what this tile needs is still there."""
+        for tensor, region in step.needed.items():
+            kept = np.full_like(self.inside[tensor], np.nan)
+            at = tuple(slice(*span) for span in region)
+            kept[at] = self.inside[tensor][at]
+            self.inside[tensor] = kept
+
+    def _load(self, hold: Hold, tensor: str, region: Region | None) -> None:
+        assert hold.operand == self.group.plan.number_of(tensor)
+        assert (hold.load is None) == (region is None)
+        if hold.load is None or region is None:
+            return
+        at = tuple(slice(*span) for span in region)
+        self.inside[tensor][at] = self.outside[tensor][at]
+        bits = 8 * elements(region)
+        outer, inner = (work for _, work in hold.load.work)
+        assert outer == Work(read_bits=bits)
+        assert inner == Work(write_bits=bits)
+        assert 8 * np.isfinite(self.inside[tensor]).sum() <= hold.size_bits
+        self.loaded_bits += bits
+
+    def _section(self, number: int, box: Box, sections: list[Node]) -> None:
+        operator = self.group.plan.group.operators[number]
+        passed = [t for t in _tensors(operator) if t in self.group.plan.group.internal]
+        body = [sections.pop(0)]
+        for tensor in reversed(passed):
+            (hold,) = body
+            assert isinstance(hold, Hold)
+            assert hold.operand == self.group.plan.number_of(tensor)
+            assert hold.load is None
+            assert hold.store is None
+            body = list(hold.body)
+            if not body or (not isinstance(body[0], Hold | Repeat) and tensor != passed[0]):
+                raise AssertionError("a piece without work")
+            assert 8 * np.isfinite(self.inside[tensor]).sum() <= hold.size_bits
+        self._piece(number, box, tuple(body))
+
+    def _piece(self, number: int, box: Box, body: tuple[Node, ...]) -> None:
+        run = self.runs[number]
+        operator = run.operator
+        arrays = [self._array(access.tensor) for access in operator.accesses]
+        points = np.prod([stop - start for start, stop in box.values()])
+        self.computed[operator.name] = self.computed.get(operator.name, 0) + int(points)
+        if operator.operation not in NEUTRAL:
+            interpreter.execute(_restricted(operator, box), dict(self._values(operator)))
+            return
+        if operator.output.tensor in self.inside:
+            # No hold of the program clears what is summed up where it stays.
+            self._clear(operator, box)
+        back = {n: i for i, n in enumerate(self.group.plan.numbers(operator))}
+        machine = Machine(
+            run=run,
+            memories={memory.name: memory for memory in run.memories},
+            copies=[[array] for array in arrays],
+        )
+        machine.execute(_numbered_back(body, back), dict(box))
+
+    def _clear(self, operator: Operator, box: Box) -> None:
+        array = self.inside[operator.output.tensor]
+        region = reading(operator.output, box, array.shape)
+        array[tuple(slice(*span) for span in region)] = NEUTRAL[operator.operation]
+
+    def _array(self, tensor: str) -> Array:
+        return self.inside[tensor] if tensor in self.inside else self.outside[tensor]
+
+    def _values(self, operator: Operator) -> dict[str, Array]:
+        return {tensor: self._array(tensor) for tensor in _tensors(operator)}
+
+
+def _tensors(operator: Operator) -> list[str]:
+    return list(dict.fromkeys(access.tensor for access in operator.accesses))
+
+
+def _restricted(operator: Operator, box: Box) -> Operator:
+    return replace(
+        operator,
+        extents={dim: stop - start for dim, (start, stop) in box.items()},
+        inputs=tuple(_moved(access, box) for access in operator.inputs),
+        output=_moved(operator.output, box),
+    )
+
+
+def _moved(access: Access, box: Box) -> Access:
+    return Access(access.tensor, tuple(shifted(index, box) for index in access.index))
+
+
+def _numbered_back(body: tuple[Node, ...], back: Mapping[int, int]) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for node in body:
+        if isinstance(node, Hold):
+            node = replace(node, operand=back[node.operand])
+        if isinstance(node, Hold | Repeat):
+            node = replace(node, body=_numbered_back(node.body, back))
+        found.append(node)
+    return tuple(found)
+
+
+def execute_group(
+    group: LoweredGroup, runs: tuple[Execution, ...], values: Mapping[str, Array]
+) -> FusedMachine:
+    """Runs the group on the values of its external tensors; the machine after the run."""
+    plan = group.plan
+    shape = {t.name: t.shape for t in plan.workload.tensors}
+    inside = (*plan.group.internal, *plan.once, *plan.sliding)
+    machine = FusedMachine(
+        group=group,
+        runs=runs,
+        outside={
+            **{tensor: values[tensor] for tensor in plan.group.external},
+            plan.group.result: np.full(shape[plan.group.result], np.nan),
+        },
+        inside={tensor: np.full(shape[tensor], np.nan) for tensor in inside},
+    )
+    machine.run()
+    return machine
