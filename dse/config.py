@@ -36,10 +36,14 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """What the mapping search minimises for each operator, and how hard it tries."""
+    """What the mapping search minimises for each operator, and how it searches.
+
+    ``budget`` is calls per operator; the exact search takes as many as it needs.
+    """
 
     objective: str
-    effort: str
+    method: str
+    budget: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,11 @@ def to_plain(config: SearchConfig) -> dict[str, Any]:
             {"path": p.path, "values": list(p.values), "ordered": p.ordered, "ties": list(p.ties)}
             for p in config.space.parameters
         ],
-        "mapping": {"objective": config.mapping.objective, "effort": config.mapping.effort},
+        "mapping": {
+            "objective": config.mapping.objective,
+            "method": config.mapping.method,
+            "budget": config.mapping.budget,
+        },
         "objectives": [o.name for o in config.objectives],
         "constraints": [
             {"quantity": c.quantity.name, "limit": c.limit, "text": c.text}

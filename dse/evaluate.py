@@ -16,6 +16,7 @@ from dse.mapping_document import mapping_document
 from dse.simulation import Simulation, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
+from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 
@@ -85,8 +86,16 @@ class PointEvaluator:
         )
 
     def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
-        fidelity, objective = self.config.fidelity, self.config.mapping.objective
-        return simulate(workload, architecture, fidelity, objective, engine=self.engine)
+        fidelity, mapping = self.config.fidelity, self.config.mapping
+        method = Method(name=mapping.method, budget=mapping.budget, seed=self.config.seed)
+        return simulate(
+            workload,
+            architecture,
+            fidelity,
+            mapping.objective,
+            engine=self.engine,
+            method=method,
+        )
 
     def _unmapped(
         self, architecture: Architecture, reason: str, violated: Mapping[str, float]

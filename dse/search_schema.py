@@ -8,7 +8,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from arch.schema import StrictModel
 from dse.quantities import QUANTITIES
+from mapper.search.method import BUDGET, METHODS
 
+MappingMethod = Literal["exact", "heuristic", "annealing", "climbing", "genetic", "random"]
+assert set(METHODS) == set(MappingMethod.__args__)  # type: ignore[attr-defined]
 Objective = Literal["latency", "energy", "area", "power", "edp"]
 assert set(QUANTITIES) == set(Objective.__args__)  # type: ignore[attr-defined]
 
@@ -38,10 +41,15 @@ PlainOrWeighted = Annotated[
 
 
 class MappingModel(StrictModel):
-    """How each design's mapping is found: the best one for ``objective``."""
+    """How each design's mapping is found: the best one for ``objective``.
+
+    ``budget`` is calls of the cost function per operator, for all methods but ``exact``; their
+    random numbers follow the search's ``seed``.
+    """
 
     objective: Literal["edp", "latency", "energy"] = "edp"
-    effort: Literal["exact"] = "exact"
+    method: MappingMethod = "exact"
+    budget: Annotated[int, Field(ge=1, le=10_000_000)] = BUDGET
 
 
 class SearchModel(StrictModel):

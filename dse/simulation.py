@@ -9,6 +9,7 @@ from arch.spec import Architecture
 from mapper.cost import Metrics
 from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
+from mapper.search.method import EXACT, Method
 from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
@@ -40,15 +41,16 @@ def simulate(
     objective: str,
     *,
     engine: str = DEFAULT,
+    method: Method = EXACT,
 ) -> Simulation:
-    """Every operator at its best mapping for ``objective``, at ``fidelity``; simulations run on
-    ``engine``.
+    """Every operator at the mapping that ``method`` finds for ``objective``, at ``fidelity``;
+    simulations run on ``engine``.
 
     Raises ``InfeasibleError`` if the hardware cannot run the workload.
     """
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
-        results = map_workload(workload, architecture, price, objective)
+        results = map_workload(workload, architecture, price, objective, method)
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, engine)
     return Simulation(metrics=metrics, results=results)

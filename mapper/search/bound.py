@@ -62,12 +62,12 @@ def _smallest_volumes(order: StageOrder) -> FloatArray:
 def _least_of_group(order: StageOrder, group: tuple[str, ...]) -> FloatArray:
     """Where dimensions share an axis of an operand, the one that forces most stands for all."""
     alone = [
-        order.factors(group, {dim: np.arange(len(order.tilings(dim)))}).min(axis=0)
-        for dim in group
+        order.factors(group, {dim: np.arange(len(order.tilings(dim)))}).min(axis=0) for dim in group
     ]
     operands = order.run.counts.operands
     shared = [
         column.operand >= 0 and bool(operands[column.operand].coupled_axes(group))
         for column in order.columns
     ]
-    return np.where(shared, np.max(alone, axis=0), np.prod(alone, axis=0))
+    least: FloatArray = np.where(shared, np.max(alone, axis=0), np.prod(alone, axis=0))
+    return least

@@ -8,6 +8,7 @@ Horowitz, ISSCC 2014.) Traffic first is how CoSA (ISCA 2021) and Marvel (TACO 20
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,12 +23,13 @@ from mapper.search.coefficients import Coefficients
 from mapper.search.descent import descend
 from mapper.search.pricing import FloatArray, IntArray
 from mapper.search.space import StageOrder
-from mapper.search.unrollings import Unrolling, fastest_unrollings
+from mapper.search.unrollings import Unrolling, fastest_unrollings, not_unrolled
 
 #: Orders of stages that starts are built for; of more, evenly spaced ones.
 MOST_ORDERS = 48
-#: Unrollings that starts are built for.
+#: Unrollings that starts are built for, of the fastest so many those that can fit.
 UNROLLINGS = 2
+_TRIED = 60
 #: Tilings of a dimension that a start looks at.
 _SAMPLE = 24
 _WORD_RATIO = 16.0
@@ -51,7 +53,12 @@ def starts(run: Execution, orders: Sequence[StageOrder]) -> list[Start]:
     """At most one for each of some orders and unrollings, those that move least first."""
     spread = np.unique(np.linspace(0, len(orders) - 1, min(len(orders), MOST_ORDERS)).astype(int))
     counted = Coefficients(run=run, leakage_w=0.0, price=_words_priced(run), objective=pricing.EDP)
-    ways = fastest_unrollings(orders[0], UNROLLINGS)
+    able = (
+        way
+        for way in (*fastest_unrollings(orders[0], _TRIED), not_unrolled(orders[0]))
+        if _can_fit(orders[0], way, counted)
+    )
+    ways = list(itertools.islice(able, UNROLLINGS))
     found = [
         start
         for number in spread
@@ -92,18 +99,9 @@ def _filled(
     """Coordinate descent from the smallest tiles; nothing if it ends where nothing fits."""
     order = orders[number]
     dims = tuple(order.run.operator.extents)
-    rows = {
-        dim: _with_factors(order, dim, factors)
-        for dim, factors in zip(dims, way.factors, strict=True)
-    }
-    picked = [_combined({dim: rows[dim] for dim in group}) for group in order.run.counts.groups]
-    tables = [
-        order.factors(group, one)
-        for group, one in zip(order.run.counts.groups, picked, strict=True)
-    ]
+    picked, tables = _tables(order, way)
     first = np.cumsum([0, *(len(table) for table in tables)], dtype=np.int64)
-    held = [i for i, column in enumerate(order.columns) if column.kind == "held"]
-    chosen = first[:-1] + np.array([np.argmin(t[:, held].sum(axis=1)) for t in tables])
+    chosen = first[:-1] + np.array([_smallest(order, table) for table in tables])
     best: FloatArray = np.full(pricing.ANSWERS, np.inf)
     descend(np.concatenate(tables), first, chosen, counted.model(order), best)
     if best[pricing.EXCESS] == 0.0:
@@ -114,6 +112,49 @@ def _filled(
         }
         words = float(best[pricing.TOTAL_PS] * best[pricing.TOTAL_PJ])
         yield Start(Candidate(number, tuple(at[dim] for dim in dims)), words)
+
+
+def _tables(
+    order: StageOrder, way: Unrolling
+) -> tuple[list[dict[str, IntArray]], list[FloatArray]]:
+    """Per group some of the tilings that are unrolled so, and their factors."""
+    groups = order.run.counts.groups
+    rows = {
+        dim: _with_factors(order, dim, factors)
+        for dim, factors in zip(order.run.operator.extents, way.factors, strict=True)
+    }
+    picked = [_combined({dim: rows[dim] for dim in group}) for group in groups]
+    return picked, [order.factors(g, one) for g, one in zip(groups, picked, strict=True)]
+
+
+def _smallest(order: StageOrder, table: FloatArray) -> int:
+    """The row that needs least room."""
+    held = [i for i, column in enumerate(order.columns) if column.kind == "held"]
+    return int(np.argmin(table[:, held].sum(axis=1)))
+
+
+def _can_fit(order: StageOrder, way: Unrolling, counted: Coefficients) -> bool:
+    """Do the smallest tiles fit when unrolled so?"""
+    model = counted.model(order)
+    volumes = np.ones(len(order.columns))
+    for group in order.run.counts.groups:
+        volumes *= order.factors(group, _smallest_rows(order, group, way))[0]
+    answer = np.empty(pricing.ANSWERS)
+    traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
+    pricing.cost(volumes, model, traffic, answer)
+    return bool(answer[pricing.EXCESS] == 0.0)
+
+
+def _smallest_rows(
+    order: StageOrder, group: tuple[str, ...], way: Unrolling
+) -> dict[str, IntArray]:
+    factors = dict(zip(order.run.operator.extents, way.factors, strict=True))
+    found = {}
+    for dim in group:
+        rows = np.flatnonzero((order.tilings(dim).spatial == factors[dim]).all(axis=1))
+        sizes = order.tilings(dim).tiles[rows].sum(axis=1)
+        found[dim] = rows[[int(np.argmin(sizes))]]
+    return found
 
 
 def _with_factors(order: StageOrder, dim: str, factors: tuple[int, ...]) -> IntArray:

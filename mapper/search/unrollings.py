@@ -43,6 +43,12 @@ def fastest_unrollings(order: StageOrder, count: int) -> list[Unrolling]:
     return sorted((way for ways in kept.values() for way in ways), key=_merit)[:count]
 
 
+def not_unrolled(order: StageOrder) -> Unrolling:
+    """One element in each step."""
+    nowhere = (1,) * len(order.run.intrinsic.axes)
+    return Unrolling((nowhere,) * len(order.run.operator.extents), order.run.operator.points)
+
+
 def _merit(way: Unrolling) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
     """Fewest steps, then fewest unrolled loops."""
     loops = sum(factor > 1 for factors in way.factors for factor in factors)
