@@ -33,7 +33,7 @@ SAMPLING = [name for name in METHODS if name != "exact"]
 CONV = "conv2d:N=1,C=32,H=14,K=48,R=3,dtype=int8"
 
 
-def space(workload: Workload, arch: str = "free", budget: int = 60) -> Candidates:
+def space(workload: Workload, arch: str = "two_levels", budget: int = 60) -> Candidates:
     architecture = architectures()[arch]
     run = execution(workload, workload.operators[0], architecture)
     coefficients = Coefficients(
@@ -195,7 +195,7 @@ def test_the_fastest_unrolling_needs_the_fewest_steps(arch: str) -> None:
 
 def test_unrolling_steps_exist_for_every_axis() -> None:
     """The moves know all axes and all dimensions longer than one."""
-    given = space(operators.product(12, 1, 9))
+    given = space(operators.product(12, 1, 9), "free")
     unrolls = {
         (s.dim, s.axis) for s in Moves(given.orders, given.fits).steps if isinstance(s, Unroll)
     }
