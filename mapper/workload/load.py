@@ -13,6 +13,7 @@ from arch.schema import StrictModel
 from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
+from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, single_workload
 from mapper.workload.torch_import.export import import_built
@@ -82,12 +83,15 @@ def _loader(spec: str) -> Callable[[], Workload]:
     network = find_user_network(spec)
     if network is not None:
         return partial(user_workload, network)
+    onnx_file = find_onnx(spec)
+    if onnx_file is not None:
+        return partial(onnx_workload, onnx_file)
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
     name, given = split_spec(spec)
     if name in SINGLE_OPERATORS:
         entry = SINGLE_OPERATORS[name]
-        return partial(single_workload, entry, parse_parameters(name, entry.parameters, given))
+        return partial(single_workload, entry, entry.parse(given))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
         return partial(_network, zoo.describe(name).name, tuple(values.items()))

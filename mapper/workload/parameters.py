@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from arch.datatypes import BITS
+from arch.datatypes import ALLOWED, SPARSITY_ALLOWED, datatype, sparsity
 from arch.errors import InputError, Problem, unknown
 
 Value = int | str
@@ -13,7 +13,7 @@ Value = int | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One ``key=value``: an integer in a range, or one of ``choices``.
+    """One ``key=value``: an integer in a range, one of ``choices``, or a text that ``check`` takes.
 
     ``default`` ``None`` means that the value must be given, or, with ``default_text``, that it
     follows from the others in the stated way.
@@ -27,6 +27,9 @@ class Parameter:
     high: int = 2**31 - 1
     multiple_of: int = 1
     choices: tuple[str, ...] = ()
+    check: Callable[[str], object] | None = None
+    texts: str = ""
+    """What ``check`` takes, for people."""
 
     @property
     def required(self) -> bool:
@@ -36,6 +39,8 @@ class Parameter:
     def allowed(self) -> str:
         if self.choices:
             return ", ".join(self.choices)
+        if self.check is not None:
+            return self.texts
         step = f", a multiple of {self.multiple_of}" if self.multiple_of > 1 else ""
         return f"an integer {self.low} to {self.high}{step}"
 
@@ -44,6 +49,9 @@ class Parameter:
         if self.choices:
             if text not in self.choices:
                 raise ValueError(unknown("value", text, self.choices))
+            return text
+        if self.check is not None:
+            self.check(text)
             return text
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()):
@@ -55,7 +63,28 @@ class Parameter:
 
 
 def dtype_parameter(default: str, help: str = "format of activations and weights") -> Parameter:
-    return Parameter(name="dtype", help=help, default=default, choices=tuple(BITS))
+    return Parameter(name="dtype", help=help, default=default, check=datatype, texts=ALLOWED)
+
+
+def format_parameters(default: str) -> tuple[Parameter, ...]:
+    """How operands are stored: activations, weights, and the zeros that weights have."""
+    return (
+        dtype_parameter(default, "format of activations"),
+        Parameter(
+            name="weights",
+            help="format of weights, as in weights=int4_g128",
+            default_text="as dtype",
+            check=datatype,
+            texts=ALLOWED,
+        ),
+        Parameter(
+            name="sparsity",
+            help="zeros of the weights that are not stored",
+            default="1",
+            check=sparsity,
+            texts=SPARSITY_ALLOWED,
+        ),
+    )
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
@@ -95,6 +124,9 @@ def parse_parameters(
     for parameter in parameters:
         try:
             value = _value(parameter, given)
+        except InputError as error:
+            problems += [replace(p, where=f"{where}: {parameter.name}") for p in error.problems]
+            continue
         except ValueError as error:
             problems.append(Problem(str(error), where=f"{where}: {parameter.name}"))
             continue

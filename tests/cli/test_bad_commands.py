@@ -81,7 +81,7 @@ WORKLOADS = (
     bad(f"{ON_NPU} gemm:M=512,N=512", "K", "must be given"),
     bad(f"{ON_NPU} gemm:M=5.5,N=512,K=512", "'5.5' is not an integer"),
     bad(f"{ON_NPU} gemm:M=8,M=9,N=8,K=8", "M is given twice"),
-    bad(f"{ON_NPU} gemm:M=8,N=8,K=8,dtype=int7", "unknown value 'int7'", "'int8'?"),
+    bad(f"{ON_NPU} gemm:M=8,N=8,K=8,dtype=itn8", "unknown data type 'itn8'", "'int8'?"),
     bad(f"{ON_NPU} conv2d:C=6,H=8,K=8,R=3,groups=4", "not a multiple of groups = 4"),
     bad(f"{ON_NPU} conv2d:C=1,H=2,K=1,R=5,pad=0", "larger than the padded input"),
     bad(f"{ON_NPU} {{tmp}}/none.py:make", "{tmp}/none.py", "No such file"),

@@ -29,8 +29,8 @@ VECTOR = {
     "kind": "vector_unit",
     "lanes": 3,
     "pipeline": 1,
-    "operations": ["add", "max"],
-    "dtypes": ["int8"],
+    "operations": ["add", "mul", "max", "mean", "copy", "activation", "softmax", "norm"],
+    "dtypes": ["int8", "int32", "fp32"],
     "op_energy": "0.1 pJ",
 }
 

@@ -8,6 +8,7 @@ is copied is counted and compared with the work that the program claims for its 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +20,13 @@ from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Access
+from mapper.workload.operators import Access, Operator
+from tests.mapper import semantics
 from tests.mapper.index_sets import Range
+from tests.mapper.streaming import Stream, hidden_keys
 
 Array = NDArray[np.float64]
 Places = tuple[NDArray[np.int64], ...]
-
-#: What a sum (or a maximum) starts from, and what padding counts as.
-NEUTRAL = {"mac": 0.0, "add": 0.0, "max": -np.inf}
 
 
 @dataclass
@@ -38,10 +38,11 @@ class Machine:
     copies: list[list[Array]]
     added: Counter[int] = field(default_factory=Counter)
     transfers: int = 0
+    stream: Stream | None = None
 
     @property
     def neutral(self) -> float:
-        return NEUTRAL[self.run.operator.operation]
+        return semantics.neutral(self.run.operator)
 
     def execute(self, body: tuple[Node, ...], ranges: dict[str, Range]) -> None:
         for node in body:
@@ -92,8 +93,10 @@ class Machine:
         """
         works = dict(op.work)
         inner = works.pop(hold.memory)
-        (outer,) = works.values()
+        ((parent, outer),) = works.items()
         self.transfers += 1
+        if self.memories[parent].replicated_over:
+            return  # each of its instances moves its own part, some of it more than once
         if op is hold.store:
             assert outer == Work(write_bits=bits)
         else:
@@ -103,20 +106,34 @@ class Machine:
 
     def _compute(self, ranges: dict[str, Range]) -> None:
         operator = self.run.operator
-        values = [self._operand_values(i, ranges) for i in range(self.run.output)]
-        combine = np.prod if operator.operation == "mac" else np.sum
-        points = combine(np.broadcast_arrays(*values), axis=0)
         reduced = tuple(at for at, dim in enumerate(ranges) if dim not in operator.output.dims)
         inner = self.copies[self.run.output][-1]
         places = tuple(np.squeeze(p, axis=reduced) for p in _places(operator.output, ranges))
-        spread = np.broadcast_to(points, [stop - start for start, stop in ranges.values()])
-        if operator.operation == "max":
-            inner[places] = np.maximum(inner[places], spread.max(axis=reduced))
+        if operator.kind in semantics.STREAMING:
+            self._stream(ranges, inner, places)
         else:
-            inner[places] += spread.sum(axis=reduced)
-        each = spread.size // inner[places].size
+            values = [self._operand_values(i, ranges) for i in range(self.run.output)]
+            points = semantics.points(operator, values, ranges)
+            inner[places] = semantics.accumulate(
+                operator, inner[places], semantics.reduce(operator, points, reduced)
+            )
+        each = math.prod(stop - start for start, stop in ranges.values()) // inner[places].size
         for at in self._numbers(places):
             self.added[at] += each
+
+    def _stream(self, ranges: dict[str, Range], inner: Array, places: Places) -> None:
+        """Attention over the keys of the box; the last keys of a query finish its values."""
+        if self.stream is None:
+            self.stream = Stream(self.copies[self.run.output][0].shape)
+        values = [self._operand_values(i, ranges) for i in range(self.run.output)]
+        hidden = hidden_keys(self.run.operator, [c[0].shape for c in self.copies], ranges)
+        self.stream.add(inner, places, values, hidden)
+        keys = self.run.operator.extents["l"]
+        before = keys - (ranges["l"][1] - ranges["l"][0])
+        last = [self.added[at] == before for at in self._numbers(places)]
+        assert all(last) or not any(last)
+        if all(last):
+            self.stream.finish(inner, places)
 
     def _operand_values(self, operand: int, ranges: dict[str, Range]) -> Array:
         array = self.copies[operand][-1]
@@ -156,6 +173,15 @@ def execute(
     machine.execute(program.body, {dim: (0, e) for dim, e in operator.extents.items()})
     assert machine.transfers > 0
     return output
+
+
+def define(operator: Operator, run: Execution, values: Mapping[str, Array], output: Array) -> None:
+    """Writes into ``output`` what the operator is defined to compute, all points at once."""
+    inputs = [[values[access.tensor]] for access in operator.inputs]
+    machine = Machine(run=run, memories={}, copies=[*inputs, [output]])
+    ranges = {dim: (0, extent) for dim, extent in operator.extents.items()}
+    output[machine._existing(machine.run.output, ranges)] = machine.neutral
+    machine._compute(ranges)
 
 
 def _chunks(node: Repeat, around: Range) -> Iterator[Range]:

@@ -15,7 +15,7 @@ from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.draft import Draft, DraftOperator
-from mapper.workload.torch_import.naming import call_name, source_line
+from mapper.workload.torch_import.naming import Naming, call_name, source_line
 from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Lowering, Value
 from mapper.workload.torch_import.storage import Storage, View, fresh
 
@@ -45,10 +45,10 @@ _DTYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traced:
-    """A traced module; ``canonical`` maps each parameter to the first name of the same one."""
+    """A traced module and what its parts are called."""
 
     program: ExportedProgram
-    canonical: Mapping[str, str]
+    naming: Naming
 
 
 def import_built(
@@ -64,7 +64,10 @@ def import_built(
 
 
 def trace(
-    module: torch.nn.Module, inputs: Sequence[Any], keywords: Mapping[str, Any] | None = None
+    module: torch.nn.Module,
+    inputs: Sequence[Any],
+    keywords: Mapping[str, Any] | None = None,
+    naming: Naming | None = None,
 ) -> Traced:
     """The inference graph of ``module`` called with example ``inputs``.
 
@@ -78,7 +81,7 @@ def trace(
         )
         if any(_changes_shared_value(node) for node in program.graph.nodes):
             program = program.run_decompositions({})
-    return Traced(program=program, canonical=_canonical_names(module))
+    return Traced(program=program, naming=naming or Naming(parameters=_canonical_names(module)))
 
 
 def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
@@ -86,7 +89,7 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
 
     ``dtype`` replaces every floating-point format (the network taken as quantized).
     """
-    return _Lowering(traced.program, dtype, traced.canonical).run(name)
+    return _Lowering(traced.program, dtype, traced.naming).run(name)
 
 
 @contextmanager
@@ -125,12 +128,10 @@ def _canonical_names(module: torch.nn.Module) -> dict[str, str]:
 class _Lowering:
     """Walks the graph once, keeping what each node's value became."""
 
-    def __init__(
-        self, program: ExportedProgram, dtype: str | None, canonical: Mapping[str, str]
-    ) -> None:
+    def __init__(self, program: ExportedProgram, dtype: str | None, naming: Naming) -> None:
         self._program = program
         self._dtype = dtype
-        self._canonical = canonical
+        self._naming = naming
         self._draft = Draft()
         self._values: dict[Node, Any] = {}
         self._producers: dict[Node, DraftOperator] = {}
@@ -158,7 +159,7 @@ class _Lowering:
             return None
         parameter = self._parameter_names.get(node.name)
         if parameter is not None:
-            return self._parameter(self._canonical.get(parameter, parameter), value)
+            return self._parameter(self._naming.parameters.get(parameter, parameter), value)
         name = self._buffer_names.get(node.name, node.name)
         storage = self._draft.store(name, value.shape, self._name_of(value.dtype), "input")
         storage.constant = node.name not in self._user_inputs
@@ -202,7 +203,7 @@ class _Lowering:
             node=node,
             nodes=nodes,
             arguments={name: self._resolve(value) for name, value in nodes.items()},
-            name=call_name(node),
+            name=self._name(node),
             draft=self._draft,
             dtype=self._name_of(_first(node.meta["val"]).dtype),
             producers=self._producers,
@@ -218,7 +219,7 @@ class _Lowering:
             return LOWERINGS[operation]
         raise InputError(
             Problem(
-                f"torch operator {operation} (node {node.name}, {call_name(node)}"
+                f"torch operator {operation} (node {node.name}, {self._name(node)}"
                 f"{source_line(node)}) cannot be imported; add a function with "
                 f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten',
                 where="workload",
@@ -231,7 +232,7 @@ class _Lowering:
         several = isinstance(results, (tuple, list))
         views = []
         for result in results if several else (results,):
-            name = self._draft.unique(f"{call_name(node)}.constant")
+            name = self._draft.unique(f"{self._name(node)}.constant")
             storage = self._draft.store(name, result.shape, self._name_of(result.dtype), "input")
             storage.constant = True
             views.append(fresh(storage))
@@ -243,6 +244,9 @@ class _Lowering:
             for view in value if isinstance(value, tuple) else (value,):
                 if isinstance(view, View) and view.storage.kind == "activation":
                     view.storage.kind = "output"
+
+    def _name(self, node: Node) -> str:
+        return call_name(node, self._naming.modules)
 
     def _name_of(self, dtype: torch.dtype) -> str:
         name = str(dtype).removeprefix("torch.")

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch.fx import Node
 
 
-def call_name(node: Node) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """Names that are to be shown in place of torch's.
+
+    ``parameters``: from a parameter's path to the name of its tensor (tied weights share one).
+    ``modules``: from a module's path to the name of the operators that it consists of.
+    """
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+
+def call_name(node: Node, modules: Mapping[str, str]) -> str:
     """``layer1.0.conv1`` for a call of a torch module, ``layer1.0.add`` inside a user's module."""
     stack = node.meta.get("nn_module_stack") or {}
     path, kind = next(reversed(stack.values()), ("", ""))
     path = re.sub(r"^L\['self'\]\.?|@\d+$", "", path)
+    if path in modules:
+        return modules[path]
     operation = str(node.target).split(".")[1].rstrip("_") if "." in str(node.target) else node.name
     if path and str(kind).startswith("torch.nn.modules."):
         return path

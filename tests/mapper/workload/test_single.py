@@ -82,7 +82,7 @@ def test_depthwise_channels_are_shared_by_all_operands() -> None:
 def test_all_problems_are_listed_at_once() -> None:
     lines = error("gemm:M=0,N=x,L=4").splitlines()
     assert lines == [
-        "workload gemm: unknown parameter 'L'; allowed M, N, K, dtype",
+        "workload gemm: unknown parameter 'L'; allowed M, N, K, dtype, weights, sparsity",
         "workload gemm: M: 0 is not allowed; allowed an integer 1 to 2147483647",
         "workload gemm: N: 'x' is not an integer; allowed an integer 1 to 2147483647",
         "workload gemm: K: must be given (length of the sums); allowed an integer 1 to 2147483647",
@@ -98,7 +98,7 @@ def test_all_problems_are_listed_at_once() -> None:
         ("resnet18:batch=-1", "batch: -1 is not allowed"),
         ("resnet18:image=16", "image: 16 is not allowed; allowed an integer 32 to 8192"),
         ("vit_s:image=100", "allowed an integer 16 to 8192, a multiple of 16"),
-        ("resnet18:dtype=int9", "did you mean 'int8'?"),
+        ("resnet18:dtype=itn8", "did you mean 'int8'?"),
         ("gpt2:seq=1025", "allowed an integer 1 to 1024"),
         ("llama3-8b:phase=deocde", "did you mean 'decode'?"),
         ("gemm:M=1,M=2,N=1,K=1", "M is given twice"),

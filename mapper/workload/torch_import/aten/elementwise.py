@@ -51,9 +51,31 @@ def lower_arithmetic(call: Call) -> Value:
         what = f"{call.name}: constant {arithmetic.operation}"
         folded = fold_into_producer(call, argument, what)
         return folded or call.emit_pointwise(_kind(call), arithmetic.operation, 1, view)
+    merged = _merged_vector(call, arithmetic)
+    if merged is not None:
+        return merged
     return call.emit_pointwise(
         _kind(call), arithmetic.operation, arithmetic.ops, *operands.values()
     )
+
+
+def _merged_vector(call: Call, arithmetic: Arithmetic) -> Value | None:
+    """A bias or a factor per channel, written apart from the product that it belongs to."""
+    for argument, other in (("self", "other"), ("other", "self")):
+        vector = call[other]
+        if not _is_channel_vector(vector) or call.operation not in ("aten.add", "aten.mul"):
+            continue
+        producer = call.sole_producer(argument)
+        if producer is not None and producer.kernel.operation == "mac":
+            what = f"{vector.storage.name}: {arithmetic.operation} per channel"
+            return fold_into_producer(call, argument, what)
+    return None
+
+
+def _is_channel_vector(view: View) -> bool:
+    """Known before the network runs, and different along one axis only."""
+    fixed = view.storage.constant or view.storage.kind == "weight"
+    return fixed and sum(size > 1 for size in view.shape) == 1
 
 
 @lowers("aten.neg")

@@ -38,7 +38,12 @@ def lower_average_pool(call: Call) -> Value:
     return _pool(call, "avg_pool", "mean", 1)
 
 
-@lowers("aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
+@lowers(
+    "aten.adaptive_avg_pool1d",
+    "aten.adaptive_avg_pool2d",
+    "aten.adaptive_avg_pool3d",
+    "aten._adaptive_avg_pool2d",
+)
 def lower_adaptive_average_pool(call: Call) -> Value:
     return _adaptive_pool(call, "avg_pool", "mean")
 

@@ -1,0 +1,178 @@
+"""A workload as a microcontroller sees it: layers over maps of height x width x channels.
+
+Activations are dense and channels-last, as TensorFlow Lite, CMSIS-NN, TinyEngine and vMCU keep
+them; batch is one. What a layer reads and writes is found from its index expressions, so it
+does not matter which importer the workload came from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from arch.datatypes import BITS
+from arch.errors import InputError, Problem
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Access, AffineIndex, Operator, Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureMap:
+    """An activation. ``bytes_per_value`` is exact for whole bytes, else rounded per value."""
+
+    name: str
+    height: int
+    width: int
+    channels: int
+    bytes_per_value: int = 1
+
+    @property
+    def pixel_bytes(self) -> int:
+        return self.channels * self.bytes_per_value
+
+    @property
+    def row_bytes(self) -> int:
+        return self.width * self.pixel_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self.height * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What one output pixel reads along one axis: ``size`` pixels from ``p * stride - pad``."""
+
+    size: int = 1
+    stride: int = 1
+    dilation: int = 1
+    pad: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Pixels from the first to the last that are read, both included."""
+        return (self.size - 1) * self.dilation + 1
+
+
+#: Output pixel by output pixel; all of a channel's inputs from the same channel; all of the
+#: input for each output; the same position of every input.
+KINDS = ("conv2d", "depthwise", "dense", "elementwise", "pool", "other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One operator. ``inputs`` are activations in order; weights are not among them.
+
+    ``rows`` and ``columns`` describe the window of a convolution or pooling. A kind of
+    ``other`` may read any of its inputs at any time.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[FeatureMap, ...]
+    output: FeatureMap
+    rows: Window
+    columns: Window
+    macs: int
+    operations: int
+    weight_bytes: int
+
+    @property
+    def is_pointwise(self) -> bool:
+        return self.kind == "conv2d" and self.rows.reach == self.columns.reach == 1
+
+    @property
+    def slides(self) -> bool:
+        """Whether output row ``p`` depends only on the rows of a window around ``p``."""
+        return self.kind in ("conv2d", "depthwise", "pool", "elementwise")
+
+
+def layers_of(workload: Workload) -> tuple[Layer, ...]:
+    """The operators in order. Raises ``InputError`` for a batch of more than one."""
+    return tuple(_layer(workload, operator) for operator in workload.operators)
+
+
+def _layer(workload: Workload, operator: Operator) -> Layer:
+    inputs = tuple(a for a in operator.inputs if workload.tensor(a.tensor).kind != "weight")
+    weights = [a for a in operator.inputs if workload.tensor(a.tensor).kind == "weight"]
+    windows = _windows(operator, inputs[0]) if inputs else (Window(), Window())
+    return Layer(
+        name=operator.name,
+        kind=_kind(workload, operator, inputs),
+        inputs=tuple(feature_map(workload, workload.tensor(a.tensor)) for a in inputs),
+        output=feature_map(workload, workload.tensor(operator.output.tensor)),
+        rows=windows[0],
+        columns=windows[1],
+        macs=operator.macs,
+        operations=operator.operations,
+        weight_bytes=sum(_bytes(workload.tensor(a.tensor)) for a in weights),
+    )
+
+
+def feature_map(workload: Workload, tensor: Tensor) -> FeatureMap:
+    """``(N, C, H, W)`` and ``(N, C)``; any other shape is one row of values."""
+    sizes = tensor.shape
+    batch = sizes[0] if len(sizes) in (2, 4) else 1
+    if batch != 1:
+        message = f"tensor {tensor.name} has a batch of {batch}; a microcontroller runs one input"
+        raise InputError(Problem(message, where=f"workload {workload.name}"))
+    channels, height, width = (
+        (sizes[1], sizes[2], sizes[3]) if len(sizes) == 4 else (math.prod(sizes), 1, 1)
+    )
+    return FeatureMap(
+        name=tensor.name,
+        height=height,
+        width=width,
+        channels=channels,
+        bytes_per_value=-(-BITS[tensor.dtype] // 8),
+    )
+
+
+def _bytes(tensor: Tensor) -> int:
+    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+
+
+def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> str:
+    shapes = {workload.tensor(a.tensor).shape for a in inputs}
+    reduced = operator.reduction_dims()
+    target = workload.tensor(operator.output.tensor)
+    written = math.prod(e for d, e in operator.extents.items() if d not in reduced)
+    if written != target.elements:
+        return "other"
+    spatial = len(operator.output.index) == 4
+    if not reduced and shapes == {target.shape}:
+        return "elementwise"
+    if operator.operation != "mac":
+        return "pool" if spatial and len(inputs) == 1 else "other"
+    if len(inputs) != 1:
+        return "other"
+    if not spatial:
+        return "dense"
+    return "depthwise" if _is_depthwise(operator, inputs[0]) else "conv2d"
+
+
+def _is_depthwise(operator: Operator, access: Access) -> bool:
+    """Whether the channel read is the channel written: the loop over channels is in both."""
+    read = {dim for dim in access.index[1].dims if operator.extents[dim] > 1}
+    return bool(read) and read <= set(operator.output.index[1].dims)
+
+
+def _windows(operator: Operator, access: Access) -> tuple[Window, Window]:
+    if len(access.index) != 4:
+        return Window(), Window()
+    return _window(operator, access.index[2]), _window(operator, access.index[3])
+
+
+def _window(operator: Operator, index: AffineIndex) -> Window:
+    """The terms of an axis: those of output loops are the stride, the others the kernel."""
+    outer = [(d, c) for d, c in index.terms if d in operator.output.dims]
+    inner = [(d, c) for d, c in index.terms if d not in operator.output.dims]
+    return Window(
+        size=math.prod(operator.extents[d] for d, _ in inner),
+        stride=outer[0][1] if outer else 1,
+        dilation=inner[0][1] if inner else 1,
+        pad=-index.offset,
+    )
+
+
+__all__ = ["KINDS", "FeatureMap", "Layer", "Window", "feature_map", "layers_of"]

@@ -1,0 +1,58 @@
+"""A network on a microcontroller: its plan and its cycles, by the kernels that run there."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from arch.families.mcu import Kernels, McuCore
+from arch.spec import Architecture
+from mapper.memory_plan.layers import Layer
+from mapper.memory_plan.plan import MemoryPlan
+from mapper.memory_plan.planners import Request, plan
+from mapper.workload.graph import Workload
+
+
+def core_of(architecture: Architecture) -> McuCore:
+    """The core of a microcontroller; ``LookupError`` for any other hardware."""
+    return next(c for c in architecture.components if isinstance(c, McuCore))
+
+
+def plan_on(workload: Workload, architecture: Architecture) -> MemoryPlan:
+    """The plan of the device's planner, for what its SRAM leaves beside the reserved bytes."""
+    core = core_of(architecture)
+    sram = next(m for m in architecture.memories if "input" in m.roles)
+    return _planned(workload, core, sram.size_bytes - core.kernels.reserved_bytes)
+
+
+@lru_cache(maxsize=64)
+def _planned(workload: Workload, core: McuCore, ram_bytes: int) -> MemoryPlan:
+    kernels = core.kernels
+
+    def cycles(layer: Layer, macs: int, accesses: int) -> float:
+        return layer_cycles(kernels, layer, macs, accesses)
+
+    return plan(kernels.planner, Request(workload=workload, cycles=cycles, ram_bytes=ram_bytes))
+
+
+def layer_cycles(kernels: Kernels, layer: Layer, macs: int, accesses: int) -> float:
+    """Cycles of a layer that computes ``macs`` (with repetitions) and addresses a ring.
+
+    The values that it makes are repeated as its multiply-accumulates are.
+    """
+    rate = kernels.rates[layer.kind]
+    again = macs / layer.macs if layer.macs else 1.0
+    work = macs if layer.macs else layer.operations
+    outputs = again * layer.output.size_bytes / layer.output.bytes_per_value
+    return (
+        rate.per_mac * work
+        + rate.per_output * outputs
+        + kernels.per_segment * accesses
+        + kernels.per_layer
+    )
+
+
+def flash_bytes(kernels: Kernels, layers: tuple[Layer, ...]) -> int:
+    """Weights, what comes with every output channel, and code."""
+    channels = sum(layer.output.channels for layer in layers if layer.weight_bytes)
+    weights = sum(layer.weight_bytes for layer in layers)
+    return weights + kernels.bytes_per_channel * channels + kernels.code_bytes

@@ -1,0 +1,133 @@
+"""Layers executed patch by patch, each patch through all of them (as MCUNetV2 does).
+
+The stage's input and output exist as a whole; between them only what a patch of the output
+needs. Neighbouring patches overlap in what they need, and compute that twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mapper.memory_plan.arena import extent_bytes, first_fit
+from mapper.memory_plan.layers import FeatureMap, Layer, Window
+from mapper.memory_plan.lifetimes import lifetimes
+from mapper.memory_plan.plan import Placement
+
+#: First and last row (or column), both included.
+Range = tuple[int, int]
+#: What a patch needs of each map along one axis.
+Needed = dict[str, Range]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What a patch of the stage's output needs of each map, in rows and in columns."""
+
+    rows: Needed
+    columns: Needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchedStage:
+    """``macs`` and ``layer_macs`` count what is computed again in every patch."""
+
+    source: FeatureMap
+    target: FeatureMap
+    per_side: int
+    workspace_bytes: int
+    layer_macs: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.source.size_bytes + self.target.size_bytes + self.workspace_bytes
+
+
+def patch(layers: Sequence[Layer], per_side: int) -> PatchedStage:
+    """The stage of layers that ``can_fuse``, in ``per_side`` x ``per_side`` patches."""
+    made = {layer.output.name for layer in layers}
+    source = next(i for layer in layers for i in layer.inputs if i.name not in made)
+    grid = list(patches_of(layers, per_side))
+    return PatchedStage(
+        source=source,
+        target=layers[-1].output,
+        per_side=per_side,
+        workspace_bytes=max(_workspace_bytes(layers, p) for p in _distinct(grid)),
+        layer_macs=tuple(_layer_macs(layer, grid) for layer in layers),
+    )
+
+
+def patches_of(layers: Sequence[Layer], per_side: int) -> Iterator[Patch]:
+    """The patches in rows, with what each needs of every map."""
+    target = layers[-1].output
+    wide = [_needed(layers, part, "width") for part in _parts(target.width, per_side)]
+    for part in _parts(target.height, per_side):
+        tall = _needed(layers, part, "height")
+        for columns in wide:
+            yield Patch(rows=tall, columns=columns)
+
+
+def patch_layout(layers: Sequence[Layer], patch: Patch) -> dict[str, int]:
+    """Offsets of a patch's own maps (those inside the stage) in its workspace."""
+    return {p.buffer.name: p.offset_bytes for p in _placed(layers, patch)}
+
+
+def _placed(layers: Sequence[Layer], patch: Patch) -> list[Placement]:
+    lives = lifetimes(layers)
+    inner = (
+        replace(lives[layer.output.name], size_bytes=_patch_bytes(layer.output, patch))
+        for layer in layers[:-1]
+    )
+    return first_fit(sorted(inner, key=lambda b: -b.size_bytes))
+
+
+def _workspace_bytes(layers: Sequence[Layer], patch: Patch) -> int:
+    return extent_bytes(_placed(layers, patch))
+
+
+def _patch_bytes(of: FeatureMap, patch: Patch) -> int:
+    return length(patch.rows, of.name) * length(patch.columns, of.name) * of.pixel_bytes
+
+
+def _layer_macs(layer: Layer, grid: Sequence[Patch]) -> int:
+    """With what neighbouring patches compute again."""
+    whole = layer.output.size_bytes
+    return layer.macs * sum(_patch_bytes(layer.output, p) for p in grid) // whole
+
+
+def _distinct(grid: Sequence[Patch]) -> list[Patch]:
+    """One of the patches that need equally much of every map."""
+    by_lengths = {
+        tuple((length(p.rows, name), length(p.columns, name)) for name in p.rows): p for p in grid
+    }
+    return list(by_lengths.values())
+
+
+def _parts(size: int, count: int) -> Iterator[Range]:
+    """``count`` parts (or fewer), all but the last equally long."""
+    step = -(-size // count)
+    for start in range(0, size, step):
+        yield start, min(start + step, size) - 1
+
+
+def _needed(layers: Sequence[Layer], part: Range, axis: str) -> Needed:
+    """The range of each map that a range of the last one needs, padding left out."""
+    found: Needed = {layers[-1].output.name: part}
+    for layer in reversed(layers):
+        first, last = found[layer.output.name]
+        window = layer.rows if axis == "height" else layer.columns
+        for source in layer.inputs:
+            low = max(0, first * window.stride - window.pad)
+            high = _end(window, last, getattr(source, axis))
+            before = found.get(source.name, (low, high))
+            found[source.name] = min(low, before[0]), max(high, before[1])
+    return found
+
+
+def _end(window: Window, last: int, size: int) -> int:
+    return min(size - 1, last * window.stride - window.pad + window.reach - 1)
+
+
+def length(needed: Needed, name: str) -> int:
+    first, last = needed[name]
+    return last - first + 1

@@ -1,0 +1,125 @@
+"""The planners by name: from a workload to a plan of its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from arch.errors import InputError, Problem, unknown
+from mapper.memory_plan import tinyengine, vmcu
+from mapper.memory_plan.arena import TFLM_ALIGNMENT, extent_bytes, first_fit, tflm_order
+from mapper.memory_plan.layers import Layer, layers_of
+from mapper.memory_plan.layout import lay_out
+from mapper.memory_plan.lifetimes import lifetimes
+from mapper.memory_plan.optimal import Route, routes
+from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
+from mapper.memory_plan.stages import Choice, CycleModel
+from mapper.order import best_order
+from mapper.workload.graph import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to plan. Limits are for ``optimal``: the fastest plan within ``ram_bytes``, or the
+    smallest one within ``most_cycles``; without limits the smallest of all."""
+
+    workload: Workload
+    cycles: CycleModel
+    ram_bytes: int | None = None
+    most_cycles: float | None = None
+
+
+def plan(planner: str, request: Request) -> MemoryPlan:
+    """The plan of that planner; ``InputError`` if there is none of that name."""
+    if planner not in PLANNERS:
+        raise InputError(Problem(unknown("planner", planner, list(PLANNERS)), "planner"))
+    return PLANNERS[planner](request)
+
+
+def _tflm(request: Request) -> MemoryPlan:
+    """TensorFlow Lite Micro's greedy arena, in the order of the file."""
+    layers = layers_of(request.workload)
+    lives = lifetimes(layers)
+    buffers = [lives[t.name] for t in request.workload.tensors if t.name in lives]
+    placements = first_fit(tflm_order(buffers), alignment=TFLM_ALIGNMENT)
+    return MemoryPlan(
+        planner="tflm",
+        pool_bytes=extent_bytes(placements, TFLM_ALIGNMENT),
+        is_ring=False,
+        placements=tuple(placements),
+        steps=_one_by_one(layers),
+        lower_bound_bytes=live_bytes(buffers),
+    )
+
+
+def _tinyengine(request: Request) -> MemoryPlan:
+    return tinyengine.plan(layers_of(request.workload))
+
+
+def _hmcos(request: Request) -> MemoryPlan:
+    """The order of fewest live bytes, then a greedy arena (as HMCOS, DAC 2022, schedules)."""
+    ordered = _ordered(request.workload)
+    buffers = list(lifetimes(ordered).values())
+    placements = first_fit(sorted(buffers, key=lambda b: -b.size_bytes))
+    return MemoryPlan(
+        planner="hmcos",
+        pool_bytes=extent_bytes(placements),
+        is_ring=False,
+        placements=tuple(placements),
+        steps=_one_by_one(ordered),
+        lower_bound_bytes=best_order(request.workload).lower_bound_bytes,
+    )
+
+
+def _vmcu(request: Request) -> MemoryPlan:
+    chosen = vmcu.choices(layers_of(request.workload), request.cycles)
+    return _of_choices("vmcu", chosen, max(choice.size_bytes for choice in chosen))
+
+
+def _optimal(request: Request) -> MemoryPlan:
+    found = routes(_ordered(request.workload), request.cycles)
+    chosen = _within(found, request)
+    return _of_choices("optimal", chosen.choices, chosen.size_bytes)
+
+
+def _within(found: Sequence[Route], request: Request) -> Route:
+    """Routes are sorted by memory, and the more of it the faster."""
+    if request.ram_bytes is not None:
+        fitting = [route for route in found if route.size_bytes <= request.ram_bytes]
+        return fitting[-1] if fitting else found[0]
+    if request.most_cycles is not None:
+        fast = [route for route in found if route.cycles <= request.most_cycles]
+        return fast[0] if fast else found[-1]
+    return found[0]
+
+
+def _of_choices(planner: str, chosen: Sequence[Choice], size_bytes: int) -> MemoryPlan:
+    layout = lay_out(chosen)
+    return MemoryPlan(
+        planner=planner,
+        pool_bytes=size_bytes,
+        is_ring=True,
+        placements=layout.placements,
+        steps=layout.steps,
+        lower_bound_bytes=max(choice.lower_bound_bytes for choice in chosen),
+    )
+
+
+def _ordered(workload: Workload) -> tuple[Layer, ...]:
+    order = best_order(workload).operators
+    number = {name: i for i, name in enumerate(order)}
+    return tuple(sorted(layers_of(workload), key=lambda layer: number[layer.name]))
+
+
+def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:
+    return tuple(Step(name=x.name, layers=(x.name,), macs=x.macs) for x in layers)
+
+
+#: In the order in which they appeared.
+PLANNERS: dict[str, Callable[[Request], MemoryPlan]] = {
+    "tflm": _tflm,
+    "tinyengine": _tinyengine,
+    "hmcos": _hmcos,
+    "vmcu": _vmcu,
+    "optimal": _optimal,
+}

@@ -1,0 +1,1 @@
+"""Workloads written down operator by operator, in a few letters each."""
