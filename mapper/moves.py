@@ -81,7 +81,11 @@ class Moves:
         others = self.reorderings(candidate.order)
         if others and rng.random() < _REORDER:
             return self.repaired(self.reordered(candidate, _pick(others, rng)), rng)
-        moved = self.stepped(candidate, _pick(self.steps, rng), _skip(rng))
+        return self.taken(candidate, _pick(self.steps, rng), rng)
+
+    def taken(self, candidate: Candidate, step: Step, rng: np.random.Generator) -> Candidate | None:
+        """Where a step leads with what makes room for it, and with what uses the room left."""
+        moved = self.stepped(candidate, step, _skip(rng))
         if moved is None:
             return None
         moved = self.repaired(moved, rng)

@@ -94,6 +94,31 @@ class Candidates:
             self.best, self.best_answer = candidate, answer
             self.history.append(Improvement(self.calls, self.best_value))
 
+    def shares(self, candidate: Candidate) -> FloatArray:
+        """``[memory]``: how full it is, its share of the energy, and its time over the latency."""
+        model, answer = self.models[candidate.order], np.empty(pricing.ANSWERS)
+        traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
+        pricing.cost(self._volumes(candidate), model, traffic, answer)
+        prices = model.memories
+        read, written = traffic[:, pricing.READ], traffic[:, pricing.WRITTEN]
+        energy = read * prices[:, pricing.READ_PJ] + written * prices[:, pricing.WRITE_PJ]
+        reading, writing = (
+            read * prices[:, pricing.READ_TICKS],
+            written * prices[:, pricing.WRITE_TICKS],
+        )
+        shared = prices[:, pricing.SHARED_PORT] != 0
+        ticks = np.where(shared, reading + writing, np.maximum(reading, writing))
+        full = traffic[:, pricing.HELD] / prices[:, pricing.CAPACITY_BITS]
+        busy = ticks / prices[:, pricing.TICKS_PER_PS] / answer[pricing.TOTAL_PS]
+        return np.stack([full, energy / answer[pricing.TOTAL_PJ], busy], axis=1)
+
+    def compute_share(self, candidate: Candidate) -> float:
+        """Time of the compute unit's steps over the latency."""
+        model = self.models[candidate.order]
+        steps = self._volumes(candidate)[model.steps_column]
+        busy = steps * model.step_ticks / model.step_ticks_per_ps
+        return float(busy / self._answer(candidate)[pricing.TOTAL_PS])
+
     def _answer(self, candidate: Candidate) -> FloatArray:
         if candidate not in self._answers:
             model = self.models[candidate.order]

@@ -11,7 +11,6 @@ from mapper.workload.graph import Workload
 from mapper.workload.nests import Nest
 from mapper.workload.operators import Access, Operator, SideWork, Tensor
 
-
 #: Vector operations that add up many values, and so need a wider accumulator than their result.
 SUMMING = ("add", "mean")
 
@@ -90,9 +89,7 @@ class Builder:
     def tensor(self, name: str) -> Tensor:
         return self._tensors[name]
 
-    def emit(
-        self, name: str, step: Step, inputs: Sequence[str], into: str | None = None
-    ) -> str:
+    def emit(self, name: str, step: Step, inputs: Sequence[str], into: str | None = None) -> str:
         """Adds the operator; its result is ``into``, or a new tensor of just the right shape."""
         target = into or f"{name}.out"
         if into is None:

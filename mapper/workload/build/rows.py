@@ -71,9 +71,7 @@ def rms_norm_in_two_passes(builder: Builder, name: str, data: str, gain: str) ->
         kind="mean_square", operation="norm", nest=nest("t d -> t", sizes), ops=2, dtype="fp32"
     )
     common = builder.emit(f"{name}.mean_square", square, [data])
-    scale = Step(
-        kind="rms_scale", operation="norm", nest=nest("t d, t, d -> t d", sizes), ops=2
-    )
+    scale = Step(kind="rms_scale", operation="norm", nest=nest("t d, t, d -> t d", sizes), ops=2)
     return builder.emit(name, scale, [data, common, gain])
 
 

@@ -78,7 +78,9 @@ def gated_linear_attention(
     )
     last = f"h {scan.chunk}*c+{scan.chunk - 1} d"
     text = f"h {i} d, {last} -> h {i} d"
-    to_end = builder.emit(f"{name}.key_to_end", pointwise("mul", "mul", text, elements), [shrunk, decays])
+    to_end = builder.emit(
+        f"{name}.key_to_end", pointwise("mul", "mul", text, elements), [shrunk, decays]
+    )
     text = f"h {i} d, h {j} d -> h c i j"
     scores = builder.emit(f"{name}.scores", product(text, scan.sizes("hcijd")), [grown, shrunk])
     mask = builder.input(f"{name}.mask", (scan.chunk, scan.chunk), "int1")
@@ -123,7 +125,9 @@ def state_space(
     between = builder.emit(f"{name}.between", decay, [sums, sums])
     text = f"g {i} d, g {j} d -> g c i j"
     scores = builder.emit(f"{name}.scores", product(text, scan.sizes("gcijd")), [query, key])
-    step = pointwise("mul", "mul", f"g c i j, {scan.head} c i j -> {scan.head} c i j", scan.sizes("grcij"))
+    step = pointwise(
+        "mul", "mul", f"g c i j, {scan.head} c i j -> {scan.head} c i j", scan.sizes("grcij")
+    )
     masked = builder.emit(f"{name}.masked", step, [scores, between])
     text = f"h c i j, h {j} e -> h {i} e"
     inside = builder.emit(f"{name}.inside", product(text, scan.sizes("hcije")), [masked, value])
