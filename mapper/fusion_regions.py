@@ -80,7 +80,7 @@ class _Walker:
             if box is not None:
                 shape = self.workload.tensor(tensor).shape
                 written = reading(operator.output, box, shape)
-                needed[tensor] = _around([needed[tensor], written])
+                needed[tensor] = around([needed[tensor], written])
         for tensor in self.resident:
             fresh[tensor] = self._fresh(tensor, pieces, needed)
         self.held.update(needed)
@@ -101,7 +101,7 @@ class _Walker:
             if tensor in self.held:
                 needed[tensor] = self.held[tensor]
             return None
-        needed[tensor] = _around(regions)
+        needed[tensor] = around(regions)
         held = self.held.get(tensor) if self.retained else None
         return _difference(needed[tensor], held)
 
@@ -147,7 +147,7 @@ def _narrow(box: dict[str, tuple[int, int]], index: AffineIndex, low: int, high:
         low, high = low - step * first, high - step * first
 
 
-def _around(regions: list[Region]) -> Region:
+def around(regions: list[Region]) -> Region:
     return tuple(
         (min(start for start, _ in spans), max(stop for _, stop in spans))
         for spans in zip(*regions, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ from mapper.placement import Homes, Occupied, placed
 from mapper.plan import Plan, Unit, operators_of
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
-from sim import event
+from sim import analytical, event
 from sim.engines import DEFAULT
 from sim.estimate import Estimate
 from sim.lowered import Lowered
@@ -177,3 +178,18 @@ def _loaded(group: LoweredGroup) -> Work:
                 used = run.counts.operands[operand].elements * run.bits[operand]
                 bits[access.tensor] = max(bits.get(access.tensor, 0), used)
     return Work(read_bits=sum(bits.values()))
+
+
+def unit_cost(
+    workload: Workload,
+    architecture: Architecture,
+    unit: Unit,
+    homes: Homes,
+    occupied: Occupied,
+) -> tuple[int, float]:
+    """Latency and energy of one unit by the analytical model, for searches."""
+    prices = price_all(architecture, price)
+    lowered = lower_unit(workload, architecture, unit, homes, occupied)
+    latency = analytical.estimate(lowered, prices).latency_ps
+    dynamic = math.fsum(prices[name].energy_pj(work) for name, work in lowered.work.items())
+    return latency, dynamic + architecture.leakage_w * latency

@@ -166,7 +166,9 @@ class Mcu(Family):
 
     def construct(self, checked: Any, data: Mapping[str, Any]) -> Architecture:
         config: McuConfig = checked
-        by_kind = {c.kind: (name, c) for name, c in config.components.items()}
+        by_kind: dict[str, tuple[str, Any]] = {
+            c.kind: (name, c) for name, c in config.components.items()
+        }
         return Architecture(
             name=config.name,
             family="mcu",

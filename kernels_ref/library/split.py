@@ -11,7 +11,7 @@ from typing import Any
 SALT = "tilewright-1"
 
 #: Share of the points that calibration may see.
-TRAINING_PERCENT = 50
+TRAINING_PERCENT = 70
 
 
 def is_training(kind: str, params: Mapping[str, Any], dtype: str) -> bool:

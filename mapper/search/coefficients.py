@@ -57,14 +57,18 @@ class Coefficients:
             least_ps=float(self._least_ps()),
             leakage_w=float(self.leakage_w),
             objective=self.objective,
-            fold_column=at[Column("visits", stage=self._fold_stage(order))],
+            fold_column=at[self._fold_column(order)],
             fold_ticks=float(compute.fold_ps * ticks),
         )
 
-    def _fold_stage(self, order: StageOrder) -> int:
-        """The innermost stage of the operand that stays in the unit (else any: it is free)."""
+    def _fold_column(self, order: StageOrder) -> Column:
+        """Visits of the innermost stage of the operand that stays in the unit.
+
+        Any column if there is none: folds are free. Nothing is staged where all operands are at
+        home in the memory that feeds the unit.
+        """
         stages = [s for s, (o, _) in enumerate(order.stages) if o == self.run.stationary]
-        return max(stages, default=0)
+        return Column("visits", stage=max(stages, default=0)) if order.stages else Column("steps")
 
     @property
     def _parts(self) -> int:

@@ -77,10 +77,10 @@ def test_repeats_are_second_measurements_that_agree(rows: list[dict[str, Any]]) 
     assert sum(changes) / len(changes) < 0.02
 
 
-def test_split_halves_every_kind_and_ignores_the_order_of_keys(rows: list[dict[str, Any]]) -> None:
+def test_split_divides_every_kind_and_ignores_the_order_of_keys(rows: list[dict[str, Any]]) -> None:
     training = Counter(r["kind"] for r in rows if is_training(r["kind"], r["params"], r["dtype"]))
     for kind, total in Counter(row["kind"] for row in rows).items():
-        assert 0.2 < training[kind] / total < 0.8, kind
+        assert 0.45 < training[kind] / total < 0.9, kind
     params = {"M": 1, "N": 2}
     assert is_training("gemm", params, "bf16") == is_training(
         "gemm", dict(reversed(params.items())), "bf16"

@@ -1,9 +1,9 @@
 """Executes the program of a fused group on real tensors.
 
 The group's memory holds of each tensor just what the plan says is needed for a tile: all else
-is NaN, as is every tensor that must never reach the outermost memory. Pieces of sums, products
-and maxima run through the holds and loops of the program, as in ``program_interpreter``; those
-of softmax and activations are computed from their definition on what is held.
+is NaN, as is every tensor that must never reach the outermost memory. Pieces run through the
+holds and loops of the program, as in ``program_interpreter``; only those of a softmax whose rows
+the mapping may cut are computed from their definition, on what is held.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mapper.fusion_lower import LoweredGroup
-from mapper.fusion_regions import Region, Step, elements, reading, shifted
+from mapper.fusion_regions import Region, Step, elements, reading
 from mapper.hierarchy import Execution
 from mapper.program import Hold, Node, Repeat, Work
-from mapper.workload.operators import Access, Operator
-from tests.mapper.program_interpreter import NEUTRAL, Array, Machine
-from tests.mapper.workload import interpreter
+from mapper.workload.operators import Operator
+from tests.mapper import semantics
+from tests.mapper.program_interpreter import Array, Machine
 
 Box = Mapping[str, tuple[int, int]]
 
@@ -113,47 +113,32 @@ class FusedMachine:
         arrays = [self._array(access.tensor) for access in operator.accesses]
         points = np.prod([stop - start for start, stop in box.values()])
         self.computed[operator.name] = self.computed.get(operator.name, 0) + int(points)
-        if operator.operation not in NEUTRAL:
-            interpreter.execute(_restricted(operator, box), dict(self._values(operator)))
-            return
-        if operator.output.tensor in self.inside:
-            # No hold of the program clears what is summed up where it stays.
-            self._clear(operator, box)
-        back = {n: i for i, n in enumerate(self.group.plan.numbers(operator))}
         machine = Machine(
             run=run,
             memories={memory.name: memory for memory in run.memories},
             copies=[[array] for array in arrays],
         )
+        if operator.output.tensor in self.inside:
+            # No hold of the program clears what is summed up where it stays.
+            self._clear(operator, box)
+        if operator.operation in ("softmax", "norm") and not operator.whole_dims:
+            self._clear(operator, box)
+            machine._compute(dict(box))
+            return
+        back = {n: i for i, n in enumerate(self.group.plan.numbers(operator))}
         machine.execute(_numbered_back(body, back), dict(box))
 
     def _clear(self, operator: Operator, box: Box) -> None:
-        array = self.inside[operator.output.tensor]
+        array = self._array(operator.output.tensor)
         region = reading(operator.output, box, array.shape)
-        array[tuple(slice(*span) for span in region)] = NEUTRAL[operator.operation]
+        array[tuple(slice(*span) for span in region)] = semantics.neutral(operator)
 
     def _array(self, tensor: str) -> Array:
         return self.inside[tensor] if tensor in self.inside else self.outside[tensor]
 
-    def _values(self, operator: Operator) -> dict[str, Array]:
-        return {tensor: self._array(tensor) for tensor in _tensors(operator)}
-
 
 def _tensors(operator: Operator) -> list[str]:
     return list(dict.fromkeys(access.tensor for access in operator.accesses))
-
-
-def _restricted(operator: Operator, box: Box) -> Operator:
-    return replace(
-        operator,
-        extents={dim: stop - start for dim, (start, stop) in box.items()},
-        inputs=tuple(_moved(access, box) for access in operator.inputs),
-        output=_moved(operator.output, box),
-    )
-
-
-def _moved(access: Access, box: Box) -> Access:
-    return Access(access.tensor, tuple(shifted(index, box) for index in access.index))
 
 
 def _numbered_back(body: tuple[Node, ...], back: Mapping[int, int]) -> tuple[Node, ...]:

@@ -20,9 +20,17 @@ from tests.mapper.fusion.cases import device, network, random_fused
 from tests.mapper.fusion.networks import NETWORKS
 from tests.mapper.hardware import resized
 
+#: A second buffer makes programs long: two networks on it will do.
+CASES = [
+    *((name, "weight_stationary") for name in NETWORKS),
+    ("residual", "output_stationary"),
+    ("strided", "output_stationary"),
+    ("attention", "two_buffers"),
+    ("mlp", "two_buffers"),
+]
 
-@pytest.mark.parametrize("hardware", ["weight_stationary", "output_stationary", "two_buffers"])
-@pytest.mark.parametrize("name", NETWORKS)
+
+@pytest.mark.parametrize(("name", "hardware"), CASES)
 def test_fidelities_are_ordered_and_spend_the_same(name: str, hardware: str) -> None:
     workload, where = network(name), device(hardware)
     rng = np.random.default_rng(list(NETWORKS).index(name))

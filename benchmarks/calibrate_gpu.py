@@ -1,0 +1,302 @@
+"""Fit the constants of the GPU kernel model: ``python benchmarks/calibrate_gpu.py [CLASS ...]``.
+
+Uses only the training split of ``kernels_ref/data/h200_library.csv`` and writes
+``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every constant is a
+rate, a latency or an energy of a class of kernels, fitted to the logarithm of measured times (a
+soft L1 loss, so that single outliers do not bend it) and held near its start where the data say
+nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from arch.load import load_architecture
+from kernels_ref.library.split import is_training
+from sim.devices.gpu import chip_of
+from sim.gpu.demand import Array, Call
+from sim.gpu.predict import MODELS, GpuModel, load_of, predict
+
+DATA = Path("kernels_ref/data/h200_library.csv")
+OUT = Path("sim/gpu/data/h200.json")
+
+H200 = chip_of(load_architecture("h200"))
+
+Constants = dict[str, float]
+
+COMMON = {"launch_us": 2.1, "miss_us": 0.8, "resident_bytes": 2e5, "hbm": 0.88, "overlap": 4.0}
+TILES = {
+    **COMMON,
+    "rate": 0.75,
+    "load": 0.6,
+    "block_bytes_per_us": 8e4,
+    "tile_cycles": 60.0,
+    "step_cycles": 15.0,
+    "reduce_us": 2.5,
+    "again_us": 0.5,
+    "kept": 0.7,
+    "reread": 0.03,
+}
+ROWS = {
+    **COMMON,
+    "row_latency_ns": 300.0,
+    "element_latency_ns": 0.3,
+    "row_ns": 0.1,
+    "element_ns": 0.001,
+    "wide": 1.2,
+    "miss_stretch": 0.5,
+}
+PREFILL = {
+    **COMMON,
+    "rate": 0.9,
+    "exponential": 0.5,
+    "tail": 0.5,
+    "tile_us": 1.0,
+    "depth_us": 0.5,
+}
+STARTS: dict[str, Constants] = {
+    "ew": {**COMMON, "launch_us": 1.15, "cycles": 0.02},
+    "row": {**ROWS, "launch_us": 1.3},
+    "sdpa.prefill": {**PREFILL, "launch_us": 4.0},
+    "sdpa.plain32": {**PREFILL, "launch_us": 4.0, "exponential": 2.0},
+    "sdpa.grouped32": {
+        **COMMON,
+        "launch_us": 30.0,
+        "rate": 0.8,
+        "score_passes": 8.0,
+        "copy_passes": 4.0,
+    },
+    "sdpa.decode": {
+        **COMMON,
+        "tail": 0.5,
+        "tile_us": 0.5,
+        "depth_us": 0.5,
+        "step_us": 0.5,
+        "merge_us": 2.0,
+        "blocks_per_sm": 3.0,
+        "block_bytes_per_us": 6e4,
+        "miss_stretch": 0.3,
+    },
+    "gemm": TILES,
+    "bmm": TILES,
+    "conv2d": TILES,
+    "conv2d.padded": {**TILES, "launch_us": 6.0},
+    "conv2d.depthwise": {
+        **COMMON,
+        "output_cycles": 5.0,
+        "tap_cycles": 0.02,
+        "tap_latency_us": 0.1,
+    },
+    "conv2d.grouped": {**COMMON, "passes": 4.0, "rate": 0.3, "group_us": 2.0},
+    "collective": {
+        "launch_us": 15.0,
+        "ramp_us": 25.0,
+        "ramp_bytes": 1e6,
+        "link": 0.8,
+        "hbm_passes": 1.0,
+    },
+    "hot": {"launch_us": 1.3, "l2": 0.5, "hbm": 0.85, "kept": 0.5},
+    "strided": {"launch_us": 2.0, "l2": 0.2, "hbm": 0.5, "kept": 0.5},
+}
+POWER = {
+    "voltage_share": 0.7,
+    "scalar_pj": 2.0,
+    "l2_pj_per_byte": 4.0,
+    "active_w": 80.0,
+    "running_w": 20.0,
+    "hbm_pj_per_byte": 50.0,
+    "mac_pj_bf16": 0.5,
+    "mac_pj_fp16": 0.5,
+    "mac_pj_fp8": 0.3,
+    "mac_pj_int8": 0.3,
+    "mac_pj_fp32": 3.0,
+}
+#: Share of the power limit at which the clock settles, and what a cold single call adds (events and
+#: an unwarmed launch): medians over the training split, set by ``fit_power``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    call: Call
+    time_us: float
+    cold_us: float
+    power_w: float
+    clock_mhz: float
+
+
+def training_rows() -> list[Row]:
+    rows = []
+    with DATA.open(newline="") as file:
+        for line in csv.DictReader(file):
+            params = json.loads(line["params"])
+            if not is_training(line["kind"], params, line["dtype"]):
+                continue
+            rows.append(
+                Row(
+                    call=Call(kind=line["kind"], params=params, dtype=line["dtype"]),
+                    time_us=float(line["t_graph_us"]),
+                    cold_us=float(line["t_cold_us"]),
+                    power_w=float(line["power_W"]),
+                    clock_mhz=float(line["sm_clock_MHz"]),
+                )
+            )
+    return rows
+
+
+def start_of(key: str) -> Constants:
+    """The start of the longest prefix of the class."""
+    prefixes = [name for name in STARTS if key.startswith(name)]
+    return STARTS[max(prefixes, key=len)]
+
+
+def fitted(
+    start: Constants, residuals: Callable[[Constants], Array], prior: float = 0.02
+) -> Constants:
+    """Positive constants that make the residuals small."""
+    names, first = list(start), np.log(list(start.values()))
+
+    def vector(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            found = residuals(dict(zip(names, np.exp(x), strict=True)))
+        return np.concatenate(
+            [np.nan_to_num(found, nan=3, posinf=3, neginf=-3), prior * (x - first)]
+        )
+
+    solved = least_squares(vector, first, loss="soft_l1", f_scale=0.05, max_nfev=40, diff_step=1e-2)
+    return {name: float(f"{v:.4g}") for name, v in zip(names, np.exp(solved.x), strict=True)}
+
+
+def log_error(rows: Sequence[Row], model: GpuModel) -> Array:
+    measured = np.array([row.time_us for row in rows])
+    return np.asarray(np.log(predict([row.call for row in rows], model).time_us / measured))
+
+
+def with_class(constants: Mapping[str, Any], key: str, own: Constants) -> GpuModel:
+    activity = constants.get(key, {}).get("activity", 1.0)
+    return GpuModel(chip=H200, constants={**constants, key: {"activity": activity, **own}})
+
+
+def fit_class(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    own = fitted(start_of(key), lambda c: log_error(rows, with_class(constants, key, c)))
+    constants[key] = dict(with_class(constants, key, own).constants[key])
+
+
+def classes(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.call.kind != "block":
+            found[MODELS[row.call.kind].key(row.call)].append(row)
+    return dict(sorted(found.items()))
+
+
+def measured_power(rows: Sequence[Row], model: GpuModel) -> Array:
+    """Modelled power at the measured times and clocks."""
+    load = load_of([row.call for row in rows], model)
+    time_us = np.array([row.time_us for row in rows])
+    slowdown = np.array([H200.clock_mhz / row.clock_mhz for row in rows])
+    kernel_us = load.demand.time_us(slowdown[load.owner])
+    share = kernel_us / np.bincount(load.owner, kernel_us)[load.owner]
+    energy = model.machine.energy_uj(load, slowdown[load.owner], share * time_us[load.owner])
+    return np.asarray(H200.idle_w + np.bincount(load.owner, energy) / time_us)
+
+
+def fit_power(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    """Energies of operations and bytes, then how active each class is."""
+    kernels = [
+        row for row in rows if row.call.params.get("gpus", 1) == 1 and row.call.kind != "block"
+    ]
+    logs = np.log([row.power_w for row in kernels])
+    fixed = {k: v for k, v in constants["power"].items() if k not in POWER}
+
+    def residuals(c: Constants) -> Array:
+        model = GpuModel(chip=H200, constants={**constants, "power": {**fixed, **c}})
+        return np.asarray(np.log(measured_power(kernels, model)) - logs)
+
+    constants["power"] = {**fixed, **fitted(POWER, residuals)}
+    for key, own in classes(kernels).items():
+        fit_activity(key, own, constants)
+
+
+def fit_activity(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    logs = np.log([row.power_w for row in rows])
+
+    def residuals(c: Constants) -> Array:
+        changed = {**constants, key: {**constants[key], **c}}
+        return np.asarray(
+            np.log(measured_power(rows, GpuModel(chip=H200, constants=changed))) - logs
+        )
+
+    constants[key] |= fitted({"activity": 1.0}, residuals)
+
+
+def fit_limits(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    hot = [
+        row.power_w for row in rows if row.clock_mhz < 1900 and row.call.params.get("tp", 1) == 1
+    ]
+    cold = [row.cold_us - row.time_us for row in rows if row.time_us < 200]
+    constants["power"]["limit"] = round(float(np.median(hot)) / H200.power_limit_w, 4)
+    constants["power"]["cold_us"] = round(float(np.median(cold)), 3)
+
+
+def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    """The elementwise kernels inside of blocks, from whole blocks."""
+    blocks = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] == 1]
+    start = {f"{k}|{n}": v for k in ("hot", "strided") for n, v in STARTS[k].items()}
+
+    def parted(c: Constants) -> dict[str, Constants]:
+        parts: dict[str, Constants] = {"hot": {"activity": 1.0}, "strided": {"activity": 1.0}}
+        for name, value in c.items():
+            parts[name.split("|")[0]][name.split("|")[1]] = value
+        return parts
+
+    found = fitted(
+        start,
+        lambda c: log_error(blocks, GpuModel(chip=H200, constants={**constants, **parted(c)})),
+    )
+    constants.update(parted(found))
+
+
+def show(name: str, errors: Array) -> None:
+    share = np.abs(np.expm1(errors))
+    middle = float(np.median(share))
+    print(f"{name:24s} {len(errors):4d} rows  mean {share.mean():6.1%}  median {middle:6.1%}")
+
+
+def main(wanted: Sequence[str]) -> None:
+    rows = training_rows()
+    constants: dict[str, Constants] = json.loads(OUT.read_text()) if OUT.exists() else {}
+    constants.setdefault("power", dict(POWER))
+    fit_limits(rows, constants)
+    by_class = classes(rows)
+    for key in by_class:
+        constants.setdefault(key, {"activity": 1.0, **start_of(key)})
+    power_too = not wanted
+    for round_number in range(2 if power_too else 1):
+        for key, own in by_class.items():
+            if not wanted or any(key.startswith(prefix) for prefix in wanted):
+                fit_class(key, own, constants)
+                show(
+                    f"{round_number} {key}",
+                    log_error(own, GpuModel(chip=H200, constants=constants)),
+                )
+        if power_too:
+            fit_power(rows, constants)
+            print({k: round(v, 3) for k, v in constants["power"].items()})
+    fit_blocks(rows, constants)
+    blocks = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] == 1]
+    show("blocks", log_error(blocks, GpuModel(chip=H200, constants=constants)))
+    OUT.write_text(json.dumps(constants, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

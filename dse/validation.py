@@ -1,0 +1,224 @@
+"""Predictions against measurements: rows of a CSV, errors by kind, the worst rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from arch.errors import InputError, Problem, unknown
+from kernels_ref.library.kinds import KINDS
+from kernels_ref.library.split import is_training
+from sim.gpu.block import MODELS as BLOCK_MODELS
+from sim.gpu.chip import BYTES
+from sim.gpu.collective import KINDS as COLLECTIVES
+from sim.gpu.demand import Array, Call
+from sim.gpu.predict import GpuModel, predict
+
+COLUMNS = ("kind", "params", "dtype", "t_graph_us")
+#: The sizes that each kind must have.
+PARAMS: dict[str, tuple[str, ...]] = {
+    **{name: kind.params for name, kind in KINDS.items()},
+    "block": ("model", "B", "S", "ctx"),
+    **dict.fromkeys(COLLECTIVES, ("bytes", "gpus")),
+}
+#: Sizes that a kind may have besides.
+OPTIONAL = {"block": ("tp",)}
+
+#: Errors are also given of kernels that take longer than this.
+LONG_US = 50.0
+MEASURED = files("kernels_ref") / "data"
+SPLITS = ("all", "train", "held-out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One row. ``line`` is where it stands in the file; an energy that was not measured is NaN."""
+
+    call: Call
+    time_us: float
+    energy_mj: float
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """How far predictions are from measurements, as shares of what was measured."""
+
+    group: str
+    rows: int
+    mape: float
+    median: float
+    p90: float
+    bias: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    rows: tuple[Measured, ...]
+    time_us: Array
+    energy_mj: Array
+    warnings: tuple[str, ...]
+
+    @property
+    def time_error(self) -> Array:
+        return np.asarray(self.time_us / np.array([row.time_us for row in self.rows]) - 1)
+
+    @property
+    def energy_error(self) -> Array:
+        return np.asarray(self.energy_mj / np.array([row.energy_mj for row in self.rows]) - 1)
+
+
+def read_rows(path: Path) -> tuple[list[Measured], list[str]]:
+    """Rows of a CSV and what was ignored in it; ``InputError`` with every row that is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(f"cannot read '{path}': {error}", where="--csv")) from error
+    reader = csv.DictReader(text.splitlines())
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        message = f"column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}"
+        raise InputError(Problem(message, where=str(path)))
+    rows, problems = [], []
+    ignored: set[tuple[str, str]] = set()
+    for line in reader:
+        try:
+            rows.append(_row(line, reader.line_num, ignored))
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"{path}:{reader.line_num}"))
+    if problems:
+        raise InputError(problems[:20])
+    if not rows:
+        raise InputError(Problem("there are no rows", where=str(path)))
+    return rows, [f"{kind}: unknown size '{name}' ignored" for kind, name in sorted(ignored)]
+
+
+def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) -> Measured:
+    kind, dtype = line["kind"], line["dtype"]
+    if kind not in PARAMS:
+        raise ValueError(unknown("kind", kind, list(PARAMS)))
+    if dtype not in BYTES:
+        raise ValueError(unknown("data type", dtype, list(BYTES)))
+    params = json.loads(line["params"])
+    if not isinstance(params, dict):
+        raise ValueError(f"params is {line['params']!r}, a JSON object is needed")
+    ignored |= {(kind, name) for name in params if name not in _known(kind)}
+    checked = {name: _size(kind, name, params) for name in PARAMS[kind]}
+    checked |= {name: params[name] for name in OPTIONAL.get(kind, ()) if name in params}
+    time_us = float(line["t_graph_us"])
+    if not time_us > 0:
+        raise ValueError(f"t_graph_us is {time_us}, more than 0 is needed")
+    return Measured(
+        call=Call(kind=kind, params=checked, dtype=dtype),
+        time_us=time_us,
+        energy_mj=float(line.get("energy_mJ") or "nan"),
+        line=number,
+    )
+
+
+def _known(kind: str) -> tuple[str, ...]:
+    return (*PARAMS[kind], *OPTIONAL.get(kind, ()))
+
+
+def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
+    if name not in params:
+        raise ValueError(f"{kind} needs {', '.join(PARAMS[kind])}; '{name}' is missing")
+    value = params[name]
+    if name == "model":
+        if value not in BLOCK_MODELS:
+            raise ValueError(unknown("model", str(value), list(BLOCK_MODELS)))
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    least = 0 if name in ("causal", "ctx") else 1
+    if not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} is {value!r}, a whole number of at least {least} is needed")
+    return value
+
+
+def compare(rows: Sequence[Measured], model: GpuModel, warnings: Sequence[str] = ()) -> Comparison:
+    found = predict([row.call for row in rows], model)
+    return Comparison(
+        rows=tuple(rows),
+        time_us=found.time_us,
+        energy_mj=found.energy_mj,
+        warnings=tuple(warnings),
+    )
+
+
+def of_split(rows: Sequence[Measured], split: str) -> list[Measured]:
+    """The rows that calibration may have seen (``train``), the others, or all."""
+    if split == "all":
+        return list(rows)
+    wanted = split == "train"
+    return [
+        row for row in rows if is_training(row.call.kind, row.call.params, row.call.dtype) == wanted
+    ]
+
+
+def errors(group: str, shares: Array) -> Errors:
+    size = np.abs(shares)
+    return Errors(
+        group=group,
+        rows=len(shares),
+        mape=float(size.mean()),
+        median=float(np.median(size)),
+        p90=float(np.quantile(size, 0.9)),
+        bias=float(shares.mean()),
+    )
+
+
+Chosen = Callable[[Measured], bool]
+
+
+def _groups(rows: Sequence[Measured]) -> Iterator[tuple[str, Chosen]]:
+    yield "all", lambda row: True
+    yield f"all > {LONG_US:.0f} us", lambda row: row.time_us > LONG_US
+    for kind in sorted({row.call.kind for row in rows}):
+        yield kind, lambda row, kind=kind: row.call.kind == kind  # type: ignore[misc]
+        for dtype in sorted({row.call.dtype for row in rows if row.call.kind == kind}):
+            yield (
+                f"  {dtype}",
+                lambda row, key=(kind, dtype): (row.call.kind, row.call.dtype) == key,  # type: ignore[misc]
+            )
+
+
+def time_table(comparison: Comparison) -> list[Errors]:
+    return list(_table(comparison.rows, comparison.time_error))
+
+
+def energy_table(comparison: Comparison) -> list[Errors]:
+    return list(_table(comparison.rows, comparison.energy_error))
+
+
+def _table(rows: Sequence[Measured], shares: Array) -> Iterator[Errors]:
+    known = ~np.isnan(shares)
+    for name, chosen in _groups(rows):
+        mask = np.array([chosen(row) for row in rows]) & known
+        if mask.any():
+            yield errors(name, shares[mask])
+
+
+def worst(comparison: Comparison, count: int) -> list[int]:
+    """Numbers of the rows with the largest errors of time."""
+    return [int(i) for i in np.argsort(-np.abs(comparison.time_error))[:count]]
+
+
+def noise(path: Path, repeats: Path) -> Errors:
+    """How much a second measurement differs from the first: no model can do better."""
+    first = {_identity(row): row.time_us for row in read_rows(path)[0]}
+    second = read_rows(repeats)[0]
+    return errors(
+        "second measurement", np.array([r.time_us / first[_identity(r)] - 1 for r in second])
+    )
+
+
+def _identity(row: Measured) -> tuple[str, str, str]:
+    return row.call.kind, json.dumps(row.call.params, sort_keys=True), row.call.dtype

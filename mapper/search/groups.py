@@ -1,0 +1,303 @@
+"""The best way to run a group of operators fused: tiles, what is resident, inner mappings.
+
+Ways to cut a group are ranked by the traffic with the outermost memory that they imply; those
+at the top get exact inner mappings (each operator's optimum for the room that the group leaves
+it) and are priced by the analytical model of the whole group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+
+from arch.datatypes import Bits
+from arch.spec import Memory
+from mapper.cost import InfeasibleError
+from mapper.fusion import FusedMapping, Group, group_of, tile_dims, why_not
+from mapper.fusion_lower import GroupPlan, plan_group
+from mapper.fusion_regions import elements, reading
+from mapper.mapping import Loop
+from mapper.placement import Homes, Occupied
+from mapper.search.network import same_work
+from mapper.search.units import Cost, Mapped
+
+#: Ways to cut a group that get inner mappings.
+PRICED_WAYS = 2
+#: Tiles of one group at most: programs stay small and searches short.
+MOST_TILES = 256
+#: Tensors that stay may fill this much of the group's memory; the rest is for tiles.
+FILLED = 0.9
+#: Dimensions that a group is tiled over: those that shrink most what it holds.
+TILED_DIMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FusedUnit:
+    fused: FusedMapping
+    cost: Cost
+
+
+@dataclass(slots=True)
+class GroupSearch:
+    """Finds the best way of each group once, whatever its tensors are called."""
+
+    mapped: Mapped
+    memory: Memory
+    known: dict[Hashable, tuple[Group, FusedUnit | None]] = field(default_factory=dict)
+
+    def best(self, names: tuple[str, ...], homes: Homes, occupied: Occupied) -> FusedUnit | None:
+        """``None`` if the operators cannot be a group or do not fit as one."""
+        workload = self.mapped.setting.workload
+        operators = tuple(workload.operator(name) for name in names)
+        if why_not(workload, operators):
+            return None
+        group = group_of(workload, names)
+        key = self._key(group, homes, occupied)
+        if key not in self.known:
+            self.known[key] = group, self._searched(group, homes, occupied)
+        like, found = self.known[key]
+        if found is None:
+            return None
+        return replace(found, fused=_renamed(found.fused, _tensors(like), group))
+
+    def _key(self, group: Group, homes: Homes, occupied: Occupied) -> Hashable:
+        numbers: dict[str, int] = {}
+        workload = self.mapped.setting.workload
+        work = tuple(
+            (
+                operator.kind,
+                same_work(workload, operator),
+                tuple(numbers.setdefault(a.tensor, len(numbers)) for a in operator.accesses),
+            )
+            for operator in group.operators
+        )
+        return (
+            work,
+            tuple((workload.tensor(t).kind, homes.get(t)) for t in numbers),
+            tuple(sorted(occupied.items())),
+        )
+
+    def _searched(self, group: Group, homes: Homes, occupied: Occupied) -> FusedUnit | None:
+        best: FusedUnit | None = None
+        priced = 0
+        for way in self._ways(group, homes, occupied):
+            found = self._priced(way, homes, occupied)
+            if found is None:
+                continue
+            if best is None or self._value(found) < self._value(best):
+                best = found
+            priced += 1
+            if priced == PRICED_WAYS:
+                break
+        return best
+
+    def _value(self, found: FusedUnit) -> float:
+        return found.cost.value(self.mapped.setting.objective)
+
+    def _priced(self, way: _Way, homes: Homes, occupied: Occupied) -> FusedUnit | None:
+        plan = way.plan
+        try:
+            mappings = tuple(
+                self.mapped.mapping(plan.largest_piece(n), plan.homes, plan.occupied[n])
+                for n in range(len(plan.group.operators))
+            )
+            fused = replace(way.fused, mappings=mappings)
+            return FusedUnit(fused, self.mapped.price_of(fused, homes, occupied))
+        except InfeasibleError:
+            return None
+
+    def _ways(self, group: Group, homes: Homes, occupied: Occupied) -> list[_Way]:
+        """Ways that leave room for tiles, least traffic with the outermost memory first."""
+        cut = _Cutter(self, group, homes, occupied)
+        ways: dict[FusedMapping, _Way] = {}
+        for tiles in cut.tilings():
+            for resident in cut.residents(tiles):
+                way = cut.way(tiles, resident, retained=True)
+                if way is None and tiles:
+                    way = cut.way(tiles, resident, retained=False)
+                if way is not None:
+                    ways[way.fused] = way
+        return sorted(ways.values(), key=lambda way: way.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to cut a group. Its rank: outermost traffic, points computed, tiles."""
+
+    fused: FusedMapping
+    plan: GroupPlan
+    rank: tuple[float, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cutter:
+    """Generates ways to cut one group."""
+
+    search: GroupSearch
+    group: Group
+    homes: Homes
+    occupied: Occupied
+    plans: dict[FusedMapping, GroupPlan | None] = field(default_factory=dict)
+
+    def tilings(self) -> Iterator[tuple[Loop, ...]]:
+        """No tiles, then ever more along one dimension, or along two if that is not enough."""
+        yield ()
+        dims = self._dims()
+        one = [(loop,) for dim in dims for loop in self._loops(dim)]
+        fitting = [tiles for tiles in one if self._fits(tiles)]
+        yield from fitting
+        if not fitting and len(dims) > 1:
+            for outer in self._loops(dims[0]):
+                for inner in self._loops(dims[1]):
+                    if self._count((outer, inner)) <= MOST_TILES:
+                        yield outer, inner
+
+    def residents(self, tiles: tuple[Loop, ...]) -> Iterator[tuple[str, ...]]:
+        """None of the tensors from outside, or as many as there is room for, small ones first."""
+        yield ()
+        outside = tuple(t for t in self.group.external if t not in self.homes)
+        if not tiles:
+            outside = tuple(t for t in outside if len(list(self.group.readers(t))) > 1)
+        alone, together = self.way(tiles, (), retained=True), self._plan(tiles, outside, True)
+        if alone is None or together is None or not outside:
+            return
+        filled = _filled(alone.plan)
+        chosen: list[str] = []
+        for tensor in sorted(outside, key=together.room_bits.__getitem__):
+            filled += together.room_bits[tensor]
+            if filled <= FILLED * 8 * self.search.memory.size_bytes:
+                chosen.append(tensor)
+        yield tuple(t for t in outside if t in chosen)
+
+    def way(
+        self, tiles: tuple[Loop, ...], resident: tuple[str, ...], *, retained: bool
+    ) -> _Way | None:
+        plan = self._plan(tiles, resident, retained)
+        if plan is None or _filled(plan) > FILLED * 8 * self.search.memory.size_bytes:
+            return None
+        points = sum(_points(plan, number) for number in range(len(self.group.operators)))
+        rank = float(_outermost_bits(plan, self.homes)), points, len(plan.steps)
+        return _Way(self._fused(tiles, resident, retained), plan, rank)
+
+    def _fused(
+        self, tiles: tuple[Loop, ...], resident: tuple[str, ...], retained: bool
+    ) -> FusedMapping:
+        return FusedMapping(
+            operators=tuple(o.name for o in self.group.operators),
+            tiles=tiles,
+            memory=self.search.memory.name,
+            resident=resident,
+            retained=retained,
+            mappings=(),
+        )
+
+    def _plan(
+        self, tiles: tuple[Loop, ...], resident: tuple[str, ...], retained: bool
+    ) -> GroupPlan | None:
+        fused = self._fused(tiles, resident, retained)
+        if fused not in self.plans:
+            self.plans[fused] = self._planned(fused)
+        return self.plans[fused]
+
+    def _planned(self, fused: FusedMapping) -> GroupPlan | None:
+        setting = self.search.mapped.setting
+        try:
+            return plan_group(
+                setting.workload, fused, setting.architecture, self.homes, self.occupied
+            )
+        except InfeasibleError:
+            return None
+
+    def _fits(self, tiles: tuple[Loop, ...]) -> bool:
+        return any(self.way(tiles, (), retained=kept) is not None for kept in (True, False))
+
+    def _dims(self) -> list[str]:
+        """Dimensions that shrink most what the group holds when they are cut in half."""
+        last = self.group.operators[-1]
+        sizes = {}
+        for dim in tile_dims(last):
+            half = Loop(dim, -(-last.extents[dim] // 2))
+            sizes[dim] = self._held((half,))
+        whole = self._held(())
+        useful = [dim for dim in sizes if sizes[dim] < whole]
+        return sorted(useful, key=lambda dim: (sizes[dim], dim))[:TILED_DIMS]
+
+    def _held(self, tiles: tuple[Loop, ...]) -> float:
+        """Bits that pass inside, at most at once, however large the memory may be."""
+        setting = self.search.mapped.setting
+        roomy = replace(self.search.memory, size_bytes=1 << 50)
+        architecture = replace(
+            setting.architecture,
+            components=tuple(
+                roomy if c.name == roomy.name else c for c in setting.architecture.components
+            ),
+        )
+        plan = plan_group(setting.workload, self._fused(tiles, (), True), architecture, self.homes)
+        return float(_filled(plan))
+
+    def _loops(self, dim: str) -> Iterator[Loop]:
+        extent = self.group.operators[-1].extents[dim]
+        count, before = 2, extent
+        while before > 1 and count <= MOST_TILES:
+            tile = -(-extent // count)
+            if tile < before:
+                yield Loop(dim, tile)
+            before, count = tile, 2 * count
+
+    def _count(self, tiles: tuple[Loop, ...]) -> int:
+        extents = self.group.operators[-1].extents
+        return math.prod(-(-extents[loop.dim] // loop.tile) for loop in tiles)
+
+
+def _filled(plan: GroupPlan) -> Bits:
+    return max(occupied[plan.memory.name] for occupied in plan.occupied)
+
+
+def _points(plan: GroupPlan, number: int) -> int:
+    return sum(math.prod(b - a for a, b in box.values()) for box in plan.pieces(number))
+
+
+def _outermost_bits(plan: GroupPlan, homes: Homes) -> Bits:
+    """What must be moved between the outermost memory and the chip, at least."""
+    total: Bits = 0
+    for tensor in (*plan.once, *plan.sliding):
+        fresh = [step.fresh[tensor] for step in plan.steps]
+        bits = plan.workload.tensor(tensor).bits
+        total += sum(elements(region) for region in fresh if region is not None) * bits
+    for tensor in plan.group.external:
+        if tensor not in plan.homes:
+            total += _streamed(plan, tensor)
+    if plan.group.result not in homes:
+        result = plan.workload.tensor(plan.group.result)
+        total += result.elements * result.bits
+    return total
+
+
+def _streamed(plan: GroupPlan, tensor: str) -> Bits:
+    """A tensor from outside that every piece reads for itself."""
+    shape = plan.workload.tensor(tensor).shape
+    count = 0
+    for operator, operand in plan.group.readers(tensor):
+        number = plan.group.operators.index(operator)
+        access = operator.accesses[operand]
+        count += sum(elements(reading(access, box, shape)) for box in plan.pieces(number))
+    return count * plan.workload.tensor(tensor).bits
+
+
+def _tensors(group: Group) -> list[str]:
+    return list(dict.fromkeys(a.tensor for o in group.operators for a in o.accesses))
+
+
+def _renamed(fused: FusedMapping, tensors: list[str], group: Group) -> FusedMapping:
+    """The same for another group of equal operators; ``tensors`` are those of the first."""
+    names = dict(zip(tensors, _tensors(group), strict=True))
+    return replace(
+        fused,
+        operators=tuple(o.name for o in group.operators),
+        resident=tuple(names[tensor] for tensor in fused.resident),
+        mappings=tuple(
+            replace(mapping, operator=o.name)
+            for mapping, o in zip(fused.mappings, group.operators, strict=True)
+        ),
+    )

@@ -1,0 +1,133 @@
+"""Scaled dot-product attention as cuDNN computes it: fused, tile by tile of the keys.
+
+Several queries (``prefill``): persistent thread blocks of two warp groups take 128 queries of one
+head and go through the keys, 128 at a time; two products and one exponential per score. One query
+(``decode``): a block takes the queries of all heads that share their keys, and the keys may be
+split among blocks, whose results a second kernel merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim.gpu.chip import BYTES, Chip
+from sim.gpu.demand import Array, Call, Constants, Demand, missing_share, sizes, warm_up_us
+
+QUERY_TILE = 128
+KEY_TILE = 128
+DECODE_TILE = 128
+#: Splits of the keys that a decode kernel chooses from.
+SPLITS = 2.0 ** np.arange(7)
+
+
+def attention_key(call: Call) -> str:
+    if BYTES[call.dtype] > 2:
+        return "sdpa.grouped32" if call.params["H"] != call.params["Hkv"] else "sdpa.plain32"
+    return "sdpa.decode" if call.params["Sq"] == 1 else "sdpa.prefill"
+
+
+def attention(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    functions = {
+        "sdpa.decode": _decode,
+        "sdpa.prefill": _prefill,
+        "sdpa.plain32": _prefill,
+        "sdpa.grouped32": _unfused,
+    }
+    return functions[attention_key(calls[0])](calls, constants, chip)
+
+
+def _head_depth(depth: Array) -> Array:
+    """Kernels exist for 64, 128 and 256 values per head."""
+    return np.asarray(np.maximum(64, 2 ** np.ceil(np.log2(depth))))
+
+
+def _traffic(calls: Sequence[Call]) -> Array:
+    b, h, hkv, sq, skv, d = sizes(calls, "B", "H", "Hkv", "Sq", "Skv", "D")
+    size = np.array([float(BYTES[c.dtype]) for c in calls])
+    return np.asarray(b * d * size * 2 * (h * sq + hkv * skv))
+
+
+def _steps(query_tiles: Array, key_tiles: Array, causal: Array) -> Array:
+    """Key tiles that the query tiles of one head visit: all, or those up to the diagonal."""
+    triangle = np.minimum(query_tiles * (query_tiles + 1) / 2, query_tiles * key_tiles)
+    return np.where(causal > 0, triangle, query_tiles * key_tiles)
+
+
+def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    b, h, sq, skv, d, causal = sizes(calls, "B", "H", "Sq", "Skv", "D", "causal")
+    depth = _head_depth(d)
+    query_tiles, key_tiles = np.ceil(sq / QUERY_TILE), np.ceil(skv / KEY_TILE)
+    per_head = _steps(query_tiles, key_tiles, causal)
+    tiles = b * h * query_tiles
+    rate = np.array([chip.mma.get(c.dtype, chip.fma) for c in calls]) * constants["rate"]
+    products = 2 * QUERY_TILE * KEY_TILE * depth / rate / chip.efficiency
+    exponentials = QUERY_TILE * KEY_TILE / chip.sfu * constants["exponential"]
+    step_us = (products + exponentials) / chip.clock_mhz
+    mean_steps = per_head / query_tiles
+    even = tiles / chip.sms
+    waves = np.where(causal > 0, np.maximum(1, even + constants["tail"]), np.ceil(even))
+    longest = np.where((causal > 0) & (even <= 1), np.minimum(query_tiles, key_tiles), mean_steps)
+    tile_us = constants["tile_us"] + constants["depth_us"] * depth / 128
+    moved = _traffic(calls)
+    core = waves * (longest * step_us + tile_us)
+    return _demand(
+        calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth
+    )
+
+
+def _demand(
+    calls: Sequence[Call], moved: Array, core: Array, constants: Constants, chip: Chip, macs: Array
+) -> Demand:
+    b, h, sq, skv = sizes(calls, "B", "H", "Sq", "Skv")
+    zeros = np.zeros_like(moved)
+    return Demand(
+        core_us=core,
+        memory_us=moved / (chip.hbm_bytes_per_us * constants["hbm"]),
+        fixed_us=warm_up_us(moved, constants) + zeros,
+        overlap=zeros + constants["overlap"],
+        macs=macs,
+        scalar=b * h * sq * skv,
+        hbm_bytes=moved,
+        l2_bytes=moved,
+    )
+
+
+def _decode(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    b, hkv, skv, d = (v[:, None] for v in sizes(calls, "B", "Hkv", "Skv", "D"))
+    depth = _head_depth(d)
+    splits = SPLITS[None, :]
+    steps = np.ceil(np.ceil(skv / DECODE_TILE) / splits)
+    blocks = b * hkv * splits
+    slots = chip.sms * np.floor(np.maximum(1, constants["blocks_per_sm"] * 128 / depth))
+    waves = np.maximum(1, blocks / slots + np.where(blocks > slots, constants["tail"], 0))
+    moved = _traffic(calls)
+    missing = missing_share(moved, constants)[:, None]
+    step_us = constants["step_us"] + constants["depth_us"] * depth / 128
+    step_us = step_us * (1 + constants["miss_stretch"] * missing)
+    merge_us = np.where(splits > 1, constants["merge_us"], 0.0)
+    core = waves * (steps * step_us + constants["tile_us"])
+    bandwidth = chip.hbm_bytes_per_us * constants["hbm"]
+    per_block = moved[:, None] / (np.minimum(blocks, slots) * constants["block_bytes_per_us"])
+    memory = np.maximum(moved[:, None] / bandwidth, per_block)
+    choice = np.argmin(merge_us + np.maximum(core, memory), axis=1)
+    picked = np.arange(len(calls)), choice
+    macs = 2 * b[:, 0] * hkv[:, 0] * 16 * skv[:, 0] * depth[:, 0]
+    demand = _demand(calls, moved, core[picked], constants, chip, macs)
+    return Demand(
+        **{
+            **{name: getattr(demand, name) for name in Demand.__slots__},
+            "memory_us": memory[picked],
+            "fixed_us": demand.fixed_us + merge_us[0, choice],
+        }
+    )
+
+
+def _unfused(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    """Keys and values repeated for every head, then products and a softmax of stored scores."""
+    b, h, sq, skv, d = sizes(calls, "B", "H", "Sq", "Skv", "D")
+    scores, copies = b * h * sq * skv * 4, b * h * skv * d * 4 * 2
+    moved = scores * constants["score_passes"] + copies * constants["copy_passes"]
+    core = 2 * b * h * sq * skv * d / (chip.fma * constants["rate"] * chip.sms) / chip.clock_mhz
+    return _demand(calls, moved, core, constants, chip, 2 * b * h * sq * skv * d)

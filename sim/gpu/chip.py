@@ -1,0 +1,39 @@
+"""What the kernel model needs to know of a GPU: peaks from its data sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """Rates are per SM and clock cycle, at ``clock_mhz``; bandwidths in bytes per microsecond.
+
+    ``mma`` is multiply-adds of the tensor cores by data type (dense), ``fma`` those of the CUDA
+    cores in fp32. ``calibration`` scales the fitted constants of the GPU that was measured.
+    """
+
+    name: str
+    sms: int
+    clock_mhz: float
+    least_clock_mhz: float
+    mma: Mapping[str, float] = field(hash=False)
+    fma: float
+    sfu: float
+    hbm_bytes_per_us: float
+    l2_bytes: int
+    l2_bytes_per_us: float
+    link_bytes_per_us: float
+    power_limit_w: float
+    idle_w: float
+    #: Name of the tensor-core instructions that its libraries use: ``wgmma`` or ``mma``.
+    tensor_path: str
+    efficiency: float = 1.0
+
+    def cycles_us(self, cycles: float) -> float:
+        return cycles / self.clock_mhz
+
+
+#: Bytes of an element.
+BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "int8": 1}

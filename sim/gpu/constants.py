@@ -1,0 +1,23 @@
+"""The fitted constants of the kernel model, as ``benchmarks/calibrate_gpu.py`` wrote them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+
+from sim.gpu.chip import Chip
+from sim.gpu.demand import Constants
+from sim.gpu.predict import GpuModel
+
+
+@cache
+def fitted_constants() -> dict[str, Constants]:
+    """Per class of kernels, and of the power: those of an H200."""
+    text = (files("sim") / "gpu" / "data" / "h200.json").read_text()
+    constants: dict[str, Constants] = json.loads(text)
+    return constants
+
+
+def gpu_model(chip: Chip) -> GpuModel:
+    return GpuModel(chip=chip, constants=fitted_constants())

@@ -1,0 +1,127 @@
+"""Matrix products: tiles, split sums, waves of thread blocks; the tile that is fastest is taken.
+
+Libraries choose among some hundred compiled tiles by a heuristic of their own. We take the one
+that the model finds fastest, which needs no table of their choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.gpu.chip import BYTES, Chip
+from sim.gpu.demand import Array, Constants, Demand, warm_up_us
+
+#: Bytes of the reduction dimension that one pipeline step takes: a row of swizzled shared memory.
+STEP_BYTES = 128
+
+#: Rows of A that a tensor-core instruction of a warp group takes (PTX ISA, wgmma), and the cycles
+#: that it needs at least, to read them from shared memory: 64 x 32 bytes at 128 bytes per cycle.
+GROUP_ROWS = 64
+INSTRUCTION_BYTES = 32
+LEAST_CYCLES = 16
+
+#: Most elements of the accumulators: nearly three quarters of the registers of an SM in fp32.
+MOST_TILE = 41_000
+
+SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 32)
+
+
+def _candidates(long_sides: tuple[int, ...], short_sides: tuple[int, ...]) -> Array:
+    """Rows (tile rows, tile columns, split): either side may be the long one."""
+    tiles = {
+        pair
+        for a in long_sides
+        for b in short_sides
+        for pair in ((a, b), (b, a))
+        if a * b <= MOST_TILE
+    }
+    return np.array([(m, n, s) for m, n in sorted(tiles) for s in SPLITS], dtype=np.float64)
+
+
+#: Tiles by the instructions that the library's kernels use.
+CANDIDATES = {
+    "wgmma": _candidates(
+        (64, 128, 192, 256), (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
+    ),
+    "mma": _candidates((64, 128, 256), (32, 64, 128)),
+    "simt": _candidates((32, 64, 128), (32, 64, 128)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Products:
+    """Sizes of products, one element each; ``path`` is a key of ``CANDIDATES``."""
+
+    batch: Array
+    m: Array
+    n: Array
+    k: Array
+    dtype: str
+    path: str
+    #: Bytes of an element of the result.
+    result_bytes: int
+    #: Bytes of the operands, where they are not those of two plain matrices.
+    operand_bytes: Array | None = None
+
+
+def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
+    """The demand of each product with its fastest tile."""
+    all_tiles = _with_tiles(products, constants, chip)
+    return all_tiles.at(np.argmin(all_tiles.time_us(), axis=1))
+
+
+def _column(values: Array) -> Array:
+    return np.asarray(values, dtype=np.float64)[:, None]
+
+
+def _step_cycles(path: str, size: int, tile: tuple[Array, Array], rate: float) -> Array:
+    """Cycles of an SM's multiply-adds for one step of one tile."""
+    tm, tn = tile
+    if path != "wgmma":
+        return np.asarray(tm * tn * STEP_BYTES / size / rate)
+    long_side, short_side = np.maximum(tm, tn), np.minimum(tm, tn)
+    rows = np.where(long_side % GROUP_ROWS == 0, long_side, short_side)
+    instruction = GROUP_ROWS * (tm * tn / rows) * (INSTRUCTION_BYTES / size) / rate
+    issues = rows / GROUP_ROWS * (STEP_BYTES / INSTRUCTION_BYTES)
+    return np.asarray(issues * np.maximum(instruction, LEAST_CYCLES))
+
+
+def _with_tiles(products: Products, constants: Constants, chip: Chip) -> Demand:
+    tm, tn, split = (side[None, :] for side in CANDIDATES[products.path].T)
+    size = BYTES[products.dtype]
+    batch, m, n, k = (_column(v) for v in (products.batch, products.m, products.n, products.k))
+    blocks = batch * np.ceil(m / tm) * np.ceil(n / tn) * split
+    waves = np.ceil(blocks / chip.sms)
+    busy = np.minimum(blocks, chip.sms)
+    steps = np.ceil(np.ceil(k * size / STEP_BYTES) / split)
+    rate = chip.mma.get(products.dtype, chip.fma) * constants["rate"] * chip.efficiency
+    cycles = _step_cycles(products.path, size, (tm, tn), rate) + constants["step_cycles"]
+    load = (tm + tn) * STEP_BYTES * constants["load"]
+    per_block = np.minimum(constants["block_bytes_per_us"], chip.l2_bytes_per_us / busy)
+    step_us = np.maximum(cycles / chip.clock_mhz, load / per_block)
+    tile_us = tm * tn * constants["tile_cycles"] / 1000 / chip.clock_mhz
+    partial = np.where(split > 1, batch * m * n * split, 0.0)
+    reduce_us = np.where(split > 1, constants["reduce_us"], 0.0)
+    again = np.where(waves > 1, constants["again_us"], 0.0)
+    if products.operand_bytes is None:
+        operands = batch * (m * k + n * k) * size
+    else:
+        operands = _column(products.operand_bytes)
+    missed = np.maximum(operands / chip.l2_bytes - constants["kept"], 0)
+    hbm = operands * (1 + constants["reread"] * missed / (1 + missed))
+    hbm = hbm + batch * m * n * products.result_bytes
+    return Demand(
+        core_us=waves * (steps * step_us + tile_us),
+        memory_us=hbm / (chip.hbm_bytes_per_us * constants["hbm"]),
+        fixed_us=warm_up_us(hbm, constants)
+        + reduce_us
+        + again
+        + partial * 8 / chip.l2_bytes_per_us,
+        overlap=np.full_like(blocks, constants["overlap"]),
+        macs=batch * m * n * k,
+        scalar=np.zeros_like(blocks),
+        hbm_bytes=hbm,
+        l2_bytes=blocks * steps * load + partial * 8,
+    )

@@ -1,0 +1,97 @@
+"""Predict library calls: kernels by kind, constants by class of kernel, clock by power."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.gpu import attention, block, collective, convolution, products, streaming
+from sim.gpu.chip import Chip
+from sim.gpu.demand import Array, Call, Constants, Demand, joined
+from sim.gpu.power import Load, Machine, Steady, steady
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelModel:
+    """``key`` names the class of kernel that a call runs, ``demand`` what such calls need."""
+
+    key: Callable[[Call], str]
+    demand: Callable[[Sequence[Call], Constants, Chip], Demand]
+
+
+_PRODUCT = KernelModel(key=products.product_key, demand=products.product)
+_ELEMENTWISE = KernelModel(key=streaming.elementwise_key, demand=streaming.elementwise)
+_ROWS = KernelModel(key=streaming.row_key, demand=streaming.rows)
+_COLLECTIVE = KernelModel(key=collective.collective_key, demand=collective.collective)
+_HOT = KernelModel(key=block.hot_key, demand=block.hot)
+
+MODELS: dict[str, KernelModel] = {
+    "gemm": _PRODUCT,
+    "bmm": _PRODUCT,
+    "sdpa": KernelModel(key=attention.attention_key, demand=attention.attention),
+    "conv2d": KernelModel(key=convolution.conv_key, demand=convolution.convolution),
+    **dict.fromkeys(streaming.ELEMENTWISE_TENSORS, _ELEMENTWISE),
+    **dict.fromkeys(streaming.ROW_CLASSES, _ROWS),
+    **dict.fromkeys(collective.KINDS, _COLLECTIVE),
+    "hot": _HOT,
+    "strided": _HOT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuModel:
+    """A chip, and the constants fitted on measurements: of kernels by class, and of the power."""
+
+    chip: Chip
+    constants: Mapping[str, Constants]
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(chip=self.chip, constants=self.constants["power"])
+
+
+def kernels_of(call: Call) -> tuple[Call, ...]:
+    """The kernels of a block, or the call itself."""
+    if call.kind != "block":
+        return (call,)
+    return tuple(kernel for _, kernel in block.kernels(block.layer_of(call)))
+
+
+def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
+    """All kernels of all calls with what they need."""
+    groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    owners: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, call in enumerate(calls):
+        for kernel in kernels_of(call):
+            # One data type per group, since tiles and rates depend on it.
+            group = MODELS[kernel.kind].key(kernel), kernel.dtype
+            groups[group].append(kernel)
+            owners[group].append(number)
+    demands, mac_pj, activity = [], [], []
+    power = model.constants["power"]
+    for (key, dtype), members in groups.items():
+        constants = model.constants[key]
+        demands.append(MODELS[members[0].kind].demand(members, constants, model.chip))
+        mac_pj.append(np.full(len(members), power[f"mac_pj_{dtype}"]))
+        activity.append(np.full(len(members), constants["activity"]))
+    return Load(
+        demand=joined(demands),
+        owner=np.concatenate([np.array(numbers) for numbers in owners.values()]),
+        mac_pj=np.concatenate(mac_pj),
+        activity=np.concatenate(activity),
+    )
+
+
+def predict(calls: Sequence[Call], model: GpuModel) -> Steady:
+    """Each call repeated in the steady state."""
+    return steady(load_of(calls, model), model.machine)
+
+
+def predict_once_us(calls: Sequence[Call], model: GpuModel) -> Array:
+    """Each call alone, once, with cold caches and at the highest clock."""
+    load = load_of(calls, model)
+    time_us = np.bincount(load.owner, load.demand.time_us(), len(calls))
+    return np.asarray(time_us + model.constants["power"]["cold_us"])

@@ -1,0 +1,97 @@
+"""Are rows checked, errors what they are called, and is nobody misled by a split?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arch.errors import InputError
+from arch.load import load_architecture
+from dse import validation
+from dse.cli import main
+from sim.devices.gpu import chip_of
+from sim.gpu.constants import gpu_model
+
+HEADER = "kind,params,dtype,t_graph_us,t_cold_us,energy_mJ,power_W\n"
+
+
+def row(kind: str, params: dict[str, object], dtype: str = "bf16", time_us: float = 5.0) -> str:
+    text = json.dumps(params).replace('"', '""')
+    return f'{kind},"{text}",{dtype},{time_us},9,1,200\n'
+
+
+def write(path: Path, *rows: str) -> Path:
+    path.write_text(HEADER + "".join(rows))
+    return path
+
+
+def test_errors_are_what_they_are_called() -> None:
+    found = validation.errors("x", np.array([0.1, -0.3, 0.2, -0.2]))
+    assert found.rows == 4
+    assert found.mape == pytest.approx(0.2)
+    assert found.median == pytest.approx(0.2)
+    assert found.bias == pytest.approx(-0.05)
+
+
+def test_unknown_sizes_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    gemm = {"M": 64, "N": 64, "K": 64}
+    file = write(tmp_path / "a.csv", row("gemm", {**gemm, "impl": "torch"}), row("gemm", gemm))
+    rows, warnings = validation.read_rows(file)
+    assert rows[0].call == rows[1].call
+    assert warnings == ["gemm: unknown size 'impl' ignored"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (row("gem", {"M": 1, "N": 1, "K": 1}), "gemm"),
+        (row("gemm", {"M": 1, "N": 1}), "'K' is missing"),
+        (row("gemm", {"M": 1, "N": 1, "K": 0}), "at least 1"),
+        (row("gemm", {"M": 1, "N": 1, "K": 1}, dtype="bfp16"), "bf16"),
+        (row("gemm", {"M": 1, "N": 1, "K": 1}, time_us=0), "more than 0"),
+        (row("block", {"model": "lama3-8b", "B": 1, "S": 1, "ctx": 1}), "llama3-8b"),
+    ],
+)
+def test_a_wrong_row_says_where_and_what_is_allowed(tmp_path: Path, bad: str, says: str) -> None:
+    file = write(tmp_path / "a.csv", row("gemm", {"M": 1, "N": 1, "K": 1}), bad)
+    with pytest.raises(InputError, match=says) as caught:
+        validation.read_rows(file)
+    assert f"{file}:3" in str(caught.value)
+
+
+def test_splits_are_disjoint_and_complete(tmp_path: Path) -> None:
+    rows = [row("ew_add", {"n": n}) for n in range(1, 200)]
+    found, _ = validation.read_rows(write(tmp_path / "a.csv", *rows))
+    train, held = (validation.of_split(found, split) for split in ("train", "held-out"))
+    assert {r.line for r in train} | {r.line for r in held} == {r.line for r in found}
+    assert not {r.line for r in train} & {r.line for r in held}
+
+
+def test_measured_kernels_of_the_held_out_split_are_predicted() -> None:
+    rows, _ = validation.read_rows(Path(str(validation.MEASURED / "h200_library.csv")))
+    model = gpu_model(chip_of(load_architecture("h200")))
+    held = validation.compare(validation.of_split(rows, "held-out"), model)
+    table = {line.group: line for line in validation.time_table(held)}
+    assert table["all"].rows > 500
+    assert table["all"].median < 0.06
+    assert table["block"].mape < 0.06
+
+
+def test_the_command_prints_one_document(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "a.csv", row("row_sum", {"R": 128, "C": 1000}, "fp16"))
+    assert main(["validate", "h200", "--csv", str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rows"][0]["measured_us"] == 5.0
+    assert document["time"][0]["rows"] == 1
+
+
+def test_bad_input_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "h200", "--csv", str(tmp_path / "none.csv")]) == 2
+    assert main(["validate", "tiny"]) == 2
+    assert main(["validate", "h200", "--split", "test"]) == 2
+    assert "held-out" in capsys.readouterr().err
