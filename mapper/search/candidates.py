@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -51,9 +52,16 @@ class Candidates:
     best: Candidate | None = None
     best_answer: FloatArray = field(default_factory=lambda: np.full(pricing.ANSWERS, np.inf))
     history: list[Improvement] = field(default_factory=list)
+    starts: list[Candidate] | None = None
     _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
     _answers: dict[Candidate, FloatArray] = field(default_factory=dict)
     _asked: set[Candidate] = field(default_factory=set)
+
+    def again(self, budget: int) -> Self:
+        """The same mapspace with nothing counted; what was computed before is not again."""
+        fresh = type(self)(self.run, self.orders, self.models, budget)
+        fresh._factors, fresh._answers, fresh.starts = self._factors, self._answers, self.starts
+        return fresh
 
     @property
     def dims(self) -> tuple[str, ...]:

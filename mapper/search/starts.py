@@ -70,10 +70,11 @@ def starts(run: Execution, orders: Sequence[StageOrder]) -> list[Start]:
 
 def evaluated_starts(space: Candidates) -> list[Candidate]:
     """Some starts, best first, each priced; ``NothingFits`` if there is none."""
-    found = [start.candidate for start in starts(space.run, space.orders)][:_EVALUATED]
-    if not found:
+    if space.starts is None:
+        space.starts = [s.candidate for s in starts(space.run, space.orders)][:_EVALUATED]
+    if not space.starts:
         raise NothingFits
-    return sorted(found, key=space.value)
+    return sorted(space.starts, key=space.value)
 
 
 def _words_priced(run: Execution) -> _Words:
