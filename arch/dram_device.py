@@ -114,6 +114,11 @@ class DramDevice:
         per_channel = self.burst_bytes * 10**12
         return math.ceil(self.channels * per_channel / (self.burst_cycles * self.cycle_ps))
 
+    @property
+    def least_latency_ps(self) -> int:
+        """From a request to its data, if its row is open and nothing is in the way."""
+        return self.idle_latency_cycles("hit") * self.cycle_ps
+
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
         return gates(self.parameters, self.bank_groups)

@@ -64,10 +64,24 @@ def is_cold() -> bool:
 
 def compiled(function: Function) -> Function:
     """Compile on first use; later runs load the result, where the home directory is writable."""
+    return _compiled(function)
+
+
+def kernel(function: Function) -> Function:
+    """As ``compiled``, for functions that make no arrays and divide by nothing that may be zero.
+
+    They do without counting references to those that they are given, which is most of the time
+    of a short function.
+    """
+    return _compiled(function, _nrt=False, error_model="numpy")
+
+
+def _compiled(function: Function, **options: Any) -> Function:
     directory = _directory(function.__module__.split(".", maxsplit=1)[0])
     before = _SETTINGS.CACHE_DIR
     _SETTINGS.CACHE_DIR = str(directory or before)
     try:
-        return cast(Function, numba.njit(cache=directory is not None)(function))
+        njit = numba.njit(cache=directory is not None, nogil=True, **options)
+        return cast(Function, njit(function))
     finally:
         _SETTINGS.CACHE_DIR = before

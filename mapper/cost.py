@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
+from arch.dram_device import DramDevice
 from arch.spec import Architecture, Component
 from mapper.mapping import Mapping
 from mapper.program import Work
@@ -51,7 +52,8 @@ class Price:
     step; a port's occupancy is rounded up once per request. Linearity is what lets a search
     price millions of mappings at once and what orders the fidelities: the price of a sum is
     never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
-    the unit does nothing: it is for simulations.
+    the unit does nothing: it is for simulations, as is ``device``: they ask it instead of using
+    the memory's times, which are then its peak rate and its least latency.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)
@@ -64,6 +66,7 @@ class Price:
     read_pj_per_bit: float = 0.0
     write_pj_per_bit: float = 0.0
     operation_pj: float = 0.0
+    device: DramDevice | None = None
 
     def occupancy(self, work: Work) -> dict[str, int]:
         """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""

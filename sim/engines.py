@@ -17,11 +17,14 @@ DEFAULT = "replay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """``lost_ps`` says why the watched port was idle between its first and its last request,
-    and before (``fill``); it is empty if the engine does not account for that."""
+    """``lost_ps`` says why the watched port moved nothing between its first and its last request,
+    and before (``fill``); it is empty if the engine does not account for that. ``working_ps``
+    is for how long it did, if that is not what the price list says.
+    """
 
     latency_ps: int
     lost_ps: Mapping[str, int] = field(default_factory=dict)
+    working_ps: int | None = None
 
 
 class Engine(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sim import analytical
 from sim.engines import DEFAULT, engine_named
 from sim.estimate import Estimate
@@ -11,8 +13,17 @@ from sim.ports import Prices
 from sim.schedule import build_schedule, busy_ps
 
 
+def _operand_bytes(lowered: Lowered) -> dict[int, int]:
+    """Sizes of the operands, by number; nothing for groups, which number them otherwise."""
+    if lowered.others:
+        return {}
+    run = lowered.execution
+    sizes = zip(run.counts.operands, run.bits, strict=True)
+    return {o: math.ceil(c.elements * bits / 8) for o, (c, bits) in enumerate(sizes)}
+
+
 def estimate(lowered: Lowered, prices: Prices, engine: str = DEFAULT) -> Estimate:
-    schedule = build_schedule(lowered.program, prices)
+    schedule = build_schedule(lowered.program, prices, _operand_bytes(lowered))
     quick = analytical.estimate(lowered, prices)
     simulated = engine_named(engine)(schedule, busiest_port(quick))
     return Estimate(

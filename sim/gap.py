@@ -8,6 +8,9 @@ times, and each idle picosecond has a cause:
 - ``latency``: whoever uses it next waited for a memory's or a unit's latency.
 - ``dependence``: it waited for other work to be done first, elsewhere.
 - ``contention``: that other work waited in turn for a port that served others.
+- ``row_miss``, ``refresh``, ``bus_turnaround``, ``bank_group``: of a DRAM that is simulated in
+  detail; a row had to be opened, banks were refreshed, reads followed writes (or the other way
+  round, or another rank), consecutive bursts came from one bank group.
 - ``turnaround``: it had to turn around between two tiles that stay in a compute unit.
 - ``rounding``: each request takes whole picoseconds, the analytical total is rounded once.
 
@@ -23,7 +26,19 @@ from sim.schedule import busy_ps as total_busy_ps
 from sim.schedule import paused_ps as total_paused_ps
 
 #: In the order in which they are shown, and in which round trips are taken off.
-CAUSES = ("latency", "dependence", "contention", "fill", "drain", "turnaround", "rounding")
+CAUSES = (
+    "latency",
+    "dependence",
+    "contention",
+    "fill",
+    "drain",
+    "row_miss",
+    "refresh",
+    "bus_turnaround",
+    "bank_group",
+    "turnaround",
+    "rounding",
+)
 
 
 def busiest_port(estimate: Estimate) -> str | None:
@@ -36,6 +51,8 @@ def causes(simulated: Simulated, schedule: Schedule, quick: Estimate) -> dict[st
     port, busy_ps = busiest_port(quick), total_busy_ps(schedule.body)
     paused_ps = 0 if port is None else total_paused_ps(schedule.body, port)
     working = 0 if port is None else busy_ps[port]
+    if simulated.working_ps is not None:
+        working = simulated.working_ps
     needed = 0 if port is None else quick.busy_ps[port]
     lost = dict.fromkeys(CAUSES, 0) | dict(simulated.lost_ps)
     rest = simulated.latency_ps - working - sum(simulated.lost_ps.values())

@@ -71,6 +71,17 @@ class Channel:
     waiting: Process | None = None
 
 
+class Transfer(Protocol):
+    """A tile that a memory moves which is simulated in detail."""
+
+    @property
+    def port_name(self) -> str: ...
+
+    def move(self, ready_ps: int) -> tuple[int, int, int]:
+        """When the bus is there for it, when it has done it, and when the data is there."""
+        ...
+
+
 class Instruction(Protocol):
     """One step of a script."""
 
@@ -148,13 +159,15 @@ IssueListener = Callable[[Process, str, int, list[tuple[str, int, int]]], None]
 class Issue:
     """Request every port at once; go on when all have served, results ``latency_ps`` later.
 
-    ``ports`` are (port, how long it serves, how long it then is not ready for others).
+    ``ports`` are (port, how long it serves, how long it then is not ready for others), and
+    ``transfers`` what is asked of memories that say themselves how long it takes.
     """
 
     name: str
     ports: tuple[tuple[Port, int, int], ...]
     latency_ps: int
     listener: IssueListener | None
+    transfers: tuple[Transfer, ...] = ()
 
     def step(self, process: Process) -> bool:
         process.wake_at(process.time_ps)
@@ -171,15 +184,19 @@ class Issue:
             port.free_ps = end + recovery_ps
             if end > done:
                 done = end
-        process.time_ps = done
-        if done + self.latency_ps > process.finish_ps:
-            process.finish_ps = done + self.latency_ps
+        moved = [transfer.move(issued) for transfer in self.transfers]
+        process.time_ps = done = max([done, *(end for _, end, _ in moved)])
+        there = max([done, *(there for _, _, there in moved)])
+        if there + self.latency_ps > process.finish_ps:
+            process.finish_ps = there + self.latency_ps
         process.position += 1
         if self.listener is not None:
             served = [
                 (port.name, port.free_ps - recovery - busy, port.free_ps - recovery)
                 for port, busy, recovery in self.ports
             ]
+            buses = zip(self.transfers, moved, strict=True)
+            served += [(t.port_name, start, end) for t, (start, end, _) in buses]
             self.listener(process, self.name, issued, served)
 
     def waits_for(self) -> str:

@@ -9,10 +9,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from arch.dram_device import DramDevice
+from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
 from sim.ports import Prices, occupancy_ps
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAccess:
+    """What a tile operation moves on a memory that is simulated in detail."""
+
+    port: str
+    operand: int
+    size_bytes: int
+    is_write: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +33,8 @@ class PricedOp:
     """A tile operation on idle hardware: occupancy per port (never zero) and result latency.
 
     ``pauses_ps`` has, for a port that turns around between folds, how long it does so in all,
-    and after the last one (``recovery``): the others are part of the occupancy.
+    and after the last one (``recovery``): the others are part of the occupancy. Ports that
+    ``accesses`` go to have their least occupancy, and decide themselves how long they take.
     """
 
     name: str
@@ -28,6 +42,7 @@ class PricedOp:
     latency_ps: int
     pauses_ps: tuple[tuple[str, int], ...] = ()
     recovery_ps: int = 0
+    accesses: tuple[DeviceAccess, ...] = ()
 
     def recovery_of(self, port: str) -> int:
         """How long the port is not ready for another request after this one."""
@@ -77,18 +92,28 @@ Step = ComputeStep | HeldTile | Loop
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """``stages`` in program order; ``ports`` in the order in which they are first used."""
+    """``stages`` in program order; ``ports`` in the order in which they are first used.
+
+    ``devices`` are ports of memories that are simulated in detail, ``operand_bytes`` is how much
+    room each operand has there.
+    """
 
     body: tuple[Step, ...]
     stages: tuple[Stage, ...]
     ports: tuple[str, ...]
+    devices: Mapping[str, DramDevice] = field(default_factory=dict)
+    operand_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
-def price_operation(op: TileOp, prices: Prices) -> PricedOp:
+#: The operand of what a computation moves by itself, of whatever operands.
+ANY_OPERAND = -1
+
+
+def price_operation(op: TileOp, prices: Prices, operand: int = ANY_OPERAND) -> PricedOp:
     total: dict[str, Work] = {}
     for component, work in op.work:
         total[component] = total.get(component, Work()) + work
-    latency = max((prices[component].latency_ps for component in total), default=0)
+    latency = max((_latency_ps(prices[component]) for component in total), default=0)
     busy = occupancy_ps(total, prices)
     paused: dict[str, int] = {}
     recovery = 0
@@ -97,51 +122,82 @@ def price_operation(op: TileOp, prices: Prices) -> PricedOp:
             recovery = prices[component].turnaround_ps
             paused[component] = work.folds * recovery
             busy[component] = busy.get(component, 0) + paused[component] - recovery
-    return PricedOp(op.name, tuple(busy.items()), latency, tuple(paused.items()), recovery)
+    return PricedOp(
+        name=op.name,
+        occupancy_ps=tuple(busy.items()),
+        latency_ps=latency,
+        pauses_ps=tuple(paused.items()),
+        recovery_ps=recovery,
+        accesses=tuple(_accesses(total, prices, operand)),
+    )
+
+
+def _latency_ps(price: Price) -> int:
+    """Without what a simulated device says itself."""
+    return price.latency_ps - (0 if price.device is None else price.device.least_latency_ps)
+
+
+def _accesses(works: Mapping[str, Work], prices: Prices, operand: int) -> Iterator[DeviceAccess]:
+    for component, work in works.items():
+        if prices[component].device is not None:
+            for bits, is_write in ((work.read_bits, False), (work.write_bits, True)):
+                if bits:
+                    yield DeviceAccess(component, operand, math.ceil(bits / 8), is_write)
 
 
 def busy_ps(steps: tuple[Step, ...]) -> Counter[str]:
-    """How long the steps keep each port busy in all, whenever that may be."""
+    """How long the steps keep each port busy in all, whenever that may be; without pauses."""
     total: Counter[str] = Counter()
-    for step in steps:
-        match step:
-            case ComputeStep(op):
-                _add_busy(total, op)
-            case HeldTile(load=load, store=store, body=body):
-                _add_busy(total, load)
-                _add_busy(total, store)
-                total.update(busy_ps(body))
-            case Loop(count=count, body=body):
-                total.update({port: busy * count for port, busy in busy_ps(body).items()})
+    for count, op in operations(steps):
+        for port, busy in op.occupancy_ps:
+            total[port] += count * busy
+        for port, paused in op.pauses_ps:
+            total[port] -= count * (paused - op.recovery_ps)
     return total
 
 
 def paused_ps(steps: tuple[Step, ...], port: str) -> int:
     """How long the steps let a port turn around in all, after the last one included."""
-    total = 0
+    return sum(count * dict(op.pauses_ps).get(port, 0) for count, op in operations(steps))
+
+
+def build_schedule(
+    program: Program, prices: Prices, operand_bytes: Mapping[int, int] | None = None
+) -> Schedule:
+    """``operand_bytes`` is the size of each operand; without it, of all that is moved of it."""
+    builder = _Builder(prices)
+    body = builder.steps(program.body)
+    devices = {name: p.device for name, p in prices.items() if p.device is not None}
+    moved = _moved_bytes(body) if devices else {}
+    return Schedule(
+        body=body,
+        stages=tuple(builder.stages.values()),
+        ports=tuple(builder.ports),
+        devices={name: device for name, device in devices.items() if name in builder.ports},
+        operand_bytes={o: (operand_bytes or {}).get(o, total) for o, total in moved.items()},
+    )
+
+
+def operations(steps: tuple[Step, ...]) -> Iterator[tuple[int, PricedOp]]:
+    """Each operation with how often it runs."""
     for step in steps:
         match step:
             case ComputeStep(op):
-                total += dict(op.pauses_ps).get(port, 0)
-            case HeldTile(body=body):
-                total += paused_ps(body, port)
+                yield 1, op
+            case HeldTile(load=load, store=store, body=body):
+                yield from ((1, op) for op in (load, store) if op is not None)
+                yield from operations(body)
             case Loop(count=count, body=body):
-                total += count * paused_ps(body, port)
+                yield from ((count * times, op) for times, op in operations(body))
+
+
+def _moved_bytes(body: tuple[Step, ...]) -> Counter[int]:
+    """What devices move of each operand."""
+    total: Counter[int] = Counter()
+    for count, op in operations(body):
+        for access in op.accesses:
+            total[access.operand] += count * access.size_bytes
     return total
-
-
-def _add_busy(total: Counter[str], op: PricedOp | None) -> None:
-    """Without pauses: they are no work."""
-    if op is not None:
-        total.update(dict(op.occupancy_ps))
-        for port, paused in op.pauses_ps:
-            total[port] -= paused - op.recovery_ps
-
-
-def build_schedule(program: Program, prices: Prices) -> Schedule:
-    builder = _Builder(prices)
-    body = builder.steps(program.body)
-    return Schedule(body, tuple(builder.stages.values()), tuple(builder.ports))
 
 
 @dataclass(slots=True)
@@ -180,9 +236,9 @@ class _Builder:
 
     def _held(self, node: Hold) -> HeldTile:
         stage = self._stage(node)
-        load = None if node.load is None else self._priced(node.load)
+        load = None if node.load is None else self._priced(node.load, node.operand)
         body = self.steps(node.body)
-        store = None if node.store is None else self._priced(node.store)
+        store = None if node.store is None else self._priced(node.store, node.operand)
         return HeldTile(stage, load, store, _inner_stages(stage.operand, body), body)
 
     def _stage(self, node: Hold) -> Stage:
@@ -192,9 +248,9 @@ class _Builder:
             raise ValueError(f"{stage} has both {known.slots} and {stage.slots} slots")
         return known
 
-    def _priced(self, op: TileOp) -> PricedOp:
+    def _priced(self, op: TileOp, operand: int = ANY_OPERAND) -> PricedOp:
         if op not in self.ops:
-            self.ops[op] = price_operation(op, self.prices)
+            self.ops[op] = price_operation(op, self.prices, operand)
             self.ports |= dict.fromkeys(port for port, _ in self.ops[op].occupancy_ps)
         return self.ops[op]
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sim.device_port import DevicePort, device_ports
 from sim.process import (
     FIRST_RANK,
     Channel,
@@ -35,7 +36,22 @@ from sim.process import (
     Take,
     World,
 )
-from sim.schedule import ComputeStep, HeldTile, Loop, PricedOp, Schedule, Stage, Step
+from sim.schedule import ComputeStep, DeviceAccess, HeldTile, Loop, PricedOp, Schedule, Stage, Step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceTransfer:
+    """An access to a device, as the ``Transfer`` of an ``Issue``."""
+
+    port: DevicePort
+    access: DeviceAccess
+
+    @property
+    def port_name(self) -> str:
+        return self.port.name
+
+    def move(self, ready_ps: int) -> tuple[int, int, int]:
+        return self.port.move(self.access, ready_ps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,13 +65,17 @@ class Membership:
 
 @dataclass(slots=True, eq=False)
 class LoopUse:
-    """All that one loop can touch while it runs."""
+    """All that one loop can touch while it runs.
+
+    It is ``unsteady`` if that includes a device: refreshes come at times of their own.
+    """
 
     loop: Loop
     level: int
     members: list[Membership] = field(default_factory=list)
     channels: dict[Channel, None] = field(default_factory=dict)
     ports: dict[Port, None] = field(default_factory=dict)
+    unsteady: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +85,7 @@ class Cast:
     processes: tuple[Process, ...]
     ports: dict[str, Port]
     loops: dict[int, LoopUse]
+    devices: dict[str, DevicePort]
 
 
 class LoopWatcher(Protocol):
@@ -109,7 +130,8 @@ class _Author:
         self.world = world
         self.watcher = watcher
         self.listener = listener
-        self.ports = {name: Port(name) for name in schedule.ports}
+        self.devices = device_ports(schedule)
+        self.ports = {name: Port(name) for name in schedule.ports if name not in self.devices}
         self.channels: dict[tuple[str, Stage, Stage | None], Channel] = {}
         self.loops: dict[int, LoopUse] = {}
         self.emptied = _emptied_stages(schedule.body)
@@ -125,7 +147,7 @@ class _Author:
         ]
         for stage in stages:
             self._channel("free slot", stage).tokens_ps.extend([0] * stage.slots)
-        return Cast(tuple(processes), self.ports, self.loops)
+        return Cast(tuple(processes), self.ports, self.loops, self.devices)
 
     def _channel(self, what: str, stage: Stage, inner: Stage | None = None) -> Channel:
         """``inner`` tells apart what a stage exchanges with the stages inside it."""
@@ -138,8 +160,13 @@ class _Author:
     def _issue(self, op: PricedOp | None) -> tuple[Instruction, ...]:
         if op is None:
             return ()
-        ports = tuple((self.ports[name], ps, op.recovery_of(name)) for name, ps in op.occupancy_ps)
-        return (Issue(op.name, ports, op.latency_ps, self.listener),)
+        ports = tuple(
+            (self.ports[name], ps, op.recovery_of(name))
+            for name, ps in op.occupancy_ps
+            if name in self.ports
+        )
+        transfers = tuple(DeviceTransfer(self.devices[a.port], a) for a in op.accesses)
+        return (Issue(op.name, ports, op.latency_ps, self.listener, transfers),)
 
     def _compute_part(self) -> _Part:
         def enter(tile: HeldTile) -> Iterable[Instruction]:
@@ -228,7 +255,8 @@ class _Writer:
 
 def _note_use(use: LoopUse, instruction: Instruction) -> None:
     match instruction:
-        case Issue(ports=ports):
+        case Issue(ports=ports, transfers=transfers):
+            use.unsteady = use.unsteady or bool(transfers)
             use.ports |= dict.fromkeys(port for port, *_ in ports)
         case Put(channel) | Take(channel):
             use.channels[channel] = None

@@ -73,6 +73,7 @@ class SteadyState:
         """To be called once all scripts are written."""
         for number, watch in self.watches.items():
             watch.use = cast.loops[number]
+            watch.active = not watch.use.unsteady
             taking_part = {member.process for member in watch.use.members}
             watch.others = tuple(p for p in cast.processes if p not in taking_part)
 
@@ -83,10 +84,13 @@ class _LoopWatch:
     listener: SkipListener | None
     use: LoopUse = field(init=False)
     others: tuple[Process, ...] = ()
+    active: bool = True
     #: state -> (iteration, time) in the current run of the loop
     seen: dict[State, tuple[int, int]] = field(default_factory=dict)
 
     def between_iterations(self, compute: Process) -> None:
+        if not self.active:
+            return
         iteration = compute.counters[self.use.level]
         if iteration == 1 or len(self.seen) == MEMORY:
             self.seen.clear()

@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "mapper.hierarchy",
         "mapper.program",
         "mapper.lower",
+        "mapper.memory_plan",
         "mapper.order",
         "mapper.placement",
         "mapper.plan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -54,7 +54,7 @@ class Kernels:
 
     library: str
     planner: str
-    rates: Mapping[str, Rate]
+    rates: Mapping[str, Rate] = field(hash=False)
     per_segment: float
     per_layer: float
     reserved_bytes: int

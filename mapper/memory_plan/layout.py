@@ -57,13 +57,13 @@ def _steps(choice: Choice) -> Iterator[Step]:
         yield Step(
             name=f"{names[0]} ... {names[-1]}",
             layers=names,
-            macs=sum(choice.layer_macs),
+            layer_macs=choice.layer_macs,
             patches=side * side,
             segment_bytes=choice.segment_bytes[0],
         )
         return
     for name, macs, unit in zip(names, choice.layer_macs, choice.segment_bytes, strict=True):
-        yield Step(name=name, layers=(name,), macs=macs, segment_bytes=unit)
+        yield Step(name=name, layers=(name,), layer_macs=(macs,), segment_bytes=unit)
 
 
 def _lives(layers: Sequence[Layer], step_of: Mapping[str, int]) -> dict[str, Buffer]:

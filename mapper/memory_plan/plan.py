@@ -30,7 +30,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Layers that run as one kernel. ``macs`` include what is computed more than once.
+    """Layers that run as one kernel. ``layer_macs`` include what is computed more than once.
 
     ``layers`` are names in execution order; several are fused, ``patches`` says in how many
     spatial parts. ``segment_bytes`` is the unit of the kernel's ring addressing (0: none).
@@ -38,9 +38,13 @@ class Step:
 
     name: str
     layers: tuple[str, ...]
-    macs: int
+    layer_macs: tuple[int, ...]
     patches: int = 1
     segment_bytes: int = 0
+
+    @property
+    def macs(self) -> int:
+        return sum(self.layer_macs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

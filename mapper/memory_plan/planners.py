@@ -112,7 +112,7 @@ def _ordered(workload: Workload) -> tuple[Layer, ...]:
 
 
 def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:
-    return tuple(Step(name=x.name, layers=(x.name,), macs=x.macs) for x in layers)
+    return tuple(Step(name=x.name, layers=(x.name,), layer_macs=(x.macs,)) for x in layers)
 
 
 #: In the order in which they appeared.

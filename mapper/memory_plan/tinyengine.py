@@ -31,7 +31,7 @@ def plan(layers: Sequence[Layer]) -> MemoryPlan:
         pool_bytes=extent_bytes(placements),
         is_ring=False,
         placements=tuple(placements),
-        steps=tuple(Step(name=x.name, layers=(x.name,), macs=x.macs) for x in layers),
+        steps=tuple(Step(name=x.name, layers=(x.name,), layer_macs=(x.macs,)) for x in layers),
         extra_bytes={
             "im2col": max(map(im2col_bytes, layers)),
             "kernel": max(map(kernel_bytes, layers)),

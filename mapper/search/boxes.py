@@ -13,31 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapper.compiled import compiled
-from mapper.search.pricing import (
-    ANSWERS,
-    TRAFFIC_FIELDS,
-    FloatArray,
-    IntArray,
-    Model,
-    acceptable,
-    better,
-    cost,
-)
+from mapper.compiled import compiled, kernel
+from mapper.search.costs import ANSWERS, acceptable, better, cost, worthwhile
+from mapper.search.flows import Flows
+from mapper.search.pricing import FloatArray, IntArray
 
 
 class Tree(NamedTuple):
     """A group's rows in a binary tree of boxes; node 0 is the root.
 
     ``smallest[node]`` is the column-wise minimum of the node's rows and ``spread[node]`` how
-    much they differ (0 for a single row). A leaf has ``row >= 0``, an inner node two children.
+    much they differ (0 for a single row). ``links[node]`` are its two children, -1 for a leaf,
+    and the row of a leaf.
     """
 
     smallest: FloatArray
     spread: FloatArray
-    left: IntArray
-    right: IntArray
-    row: IntArray
+    links: IntArray
+
+
+# Columns of ``links``.
+LEFT, RIGHT, ROW = 0, 1, 2
 
 
 @compiled
@@ -51,8 +47,8 @@ def grow_tree(rows: FloatArray, weights: FloatArray) -> Tree:
     nodes = 2 * count
     smallest = np.empty((nodes, columns))
     spread = np.empty(nodes)
-    left, right, row = _filled(nodes), _filled(nodes), _filled(nodes)
-    begin, end = _filled(nodes), _filled(nodes)
+    links = np.empty((nodes, 3), dtype=np.int64)
+    begin, end = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
     order = np.arange(count)
     begin[0], end[0] = 0, count
     made, node = 1, 0
@@ -61,23 +57,15 @@ def grow_tree(rows: FloatArray, weights: FloatArray) -> Tree:
         split, threshold, width = _widest_column(rows, order[a:b], weights, smallest[node])
         spread[node] = width
         if split < 0:
-            row[node] = order[a]
+            links[node, LEFT], links[node, RIGHT], links[node, ROW] = -1, -1, order[a]
         else:
             middle = a + _partition(rows, order[a:b], split, threshold)
-            left[node], right[node] = made, made + 1
+            links[node, LEFT], links[node, RIGHT], links[node, ROW] = made, made + 1, -1
             begin[made], end[made] = a, middle
             begin[made + 1], end[made + 1] = middle, b
             made += 2
         node += 1
-    return Tree(smallest[:made], spread[:made], left[:made], right[:made], row[:made])
-
-
-@compiled
-def _filled(count: int) -> IntArray:
-    values = np.empty(count, dtype=np.int64)
-    for i in range(count):
-        values[i] = -1
-    return values
+    return Tree(smallest[:made], spread[:made], links[:made])
 
 
 @compiled
@@ -125,13 +113,15 @@ def _partition(rows: FloatArray, some: IntArray, column: int, threshold: float) 
 
 def join_trees(trees: list[Tree]) -> tuple[Tree, IntArray]:
     """All trees as one (children renumbered) and the node number of each root."""
-    root = np.cumsum([0, *(len(tree.row) for tree in trees[:-1])], dtype=np.int64)
+    root = np.cumsum([0, *(len(tree.spread) for tree in trees[:-1])], dtype=np.int64)
+    links = [
+        tree.links + np.where(tree.links[:, :1] < 0, 0, [[at, at, 0]])
+        for tree, at in zip(trees, root, strict=True)
+    ]
     return Tree(
         smallest=np.concatenate([tree.smallest for tree in trees]),
         spread=np.concatenate([tree.spread for tree in trees]),
-        left=np.concatenate([tree.left + at for tree, at in zip(trees, root, strict=True)]),
-        right=np.concatenate([tree.right + at for tree, at in zip(trees, root, strict=True)]),
-        row=np.concatenate([tree.row for tree in trees]),
+        links=np.concatenate(links),
     ), root
 
 
@@ -139,23 +129,27 @@ class _Task(NamedTuple):
     """What stays the same during a search, and scratch space."""
 
     forest: Tree
-    model: Model
+    flows: Flows
+    slack: float
     best: FloatArray
     others: FloatArray
     volumes: FloatArray
-    traffic: FloatArray
+    scratch: FloatArray
 
 
 @compiled
-def search(forest: Tree, root: IntArray, model: Model, best: FloatArray, chosen: IntArray) -> int:
+def search(
+    forest: Tree, root: IntArray, flows: Flows, slack: float, best: FloatArray, chosen: IntArray
+) -> int:
     """Branch and bound over boxes of mappings; improves ``best`` and ``chosen`` in place.
 
     ``forest`` holds the trees of all groups behind one another, ``root[g]`` is the root of
-    group ``g``. A box is one node per group. Returns the number of evaluations.
+    group ``g``. A box is one node per group. Nothing that is left out is better than ``best``
+    by more than the share ``slack``. Returns the number of evaluations.
     """
     groups, columns = len(root), forest.smallest.shape[1]
-    traffic = np.empty((model.memories.shape[0], TRAFFIC_FIELDS))
-    task = _Task(forest, model, best, np.empty(columns), np.empty(columns), traffic)
+    scratch = np.empty(flows.ports.shape[0])
+    task = _Task(forest, flows, slack, best, np.empty(columns), np.empty(columns), scratch)
     stack = np.empty((64, groups), dtype=np.int64)
     bounds = np.empty((64, ANSWERS))
     box = root.copy()
@@ -165,14 +159,14 @@ def search(forest: Tree, root: IntArray, model: Model, best: FloatArray, chosen:
     calls += 1
     while top > 0:
         top -= 1
-        if not better(model.objective, bounds[top], best):
+        if not worthwhile(flows.objective, bounds[top], best, slack):
             continue
         _copy(stack[top], box)
         group = _widest_group(forest, box)
         if group < 0:
             _copy(bounds[top], best)
             for h in range(groups):
-                chosen[h] = forest.row[box[h]]
+                chosen[h] = forest.links[box[h], ROW]
             continue
         if top + 2 > len(stack):
             stack, bounds = _doubled(stack), _doubled(bounds)
@@ -181,7 +175,7 @@ def search(forest: Tree, root: IntArray, model: Model, best: FloatArray, chosen:
     return calls
 
 
-@compiled
+@kernel
 def _branch(
     task: _Task, box: IntArray, group: int, frontier: tuple[IntArray, FloatArray], top: int
 ) -> int:
@@ -189,16 +183,16 @@ def _branch(
     stack, bounds = frontier
     node = box[group]
     _multiply_others(task.forest, box, group, task.others)
-    first = _push(task, box, (group, task.forest.left[node]), frontier, top)
-    second = _push(task, box, (group, task.forest.right[node]), frontier, first)
+    first = _push(task, box, (group, task.forest.links[node, LEFT]), frontier, top)
+    second = _push(task, box, (group, task.forest.links[node, RIGHT]), frontier, first)
     both = second == top + 2
-    if both and better(task.model.objective, bounds[top], bounds[top + 1]):
+    if both and better(task.flows.objective, bounds[top], bounds[top + 1]):
         _swap(stack[top], stack[top + 1])
         _swap(bounds[top], bounds[top + 1])
     return second
 
 
-@compiled
+@kernel
 def _push(
     task: _Task,
     box: IntArray,
@@ -212,25 +206,32 @@ def _push(
     box[group] = node
     for c in range(len(task.volumes)):
         task.volumes[c] = task.others[c] * task.forest.smallest[node, c]
-    cost(task.volumes, task.model, task.traffic, bounds[top])
-    objective = task.model.objective
-    if not acceptable(objective, bounds[top]) or not better(objective, bounds[top], task.best):
+    cost(task.volumes, task.flows, task.scratch, bounds[top])
+    objective = task.flows.objective
+    if not acceptable(objective, bounds[top]):
+        return top
+    if not worthwhile(objective, bounds[top], task.best, task.slack):
         return top
     _copy(box, stack[top])
     return top + 1
 
 
-@compiled
+@kernel
 def _multiply_others(forest: Tree, box: IntArray, group: int, others: FloatArray) -> None:
+    first = 1 if group == 0 and len(box) > 1 else 0
+    if len(box) == 1:
+        for c in range(len(others)):
+            others[c] = 1.0
+        return
     for c in range(len(others)):
-        others[c] = 1.0
-    for h in range(len(box)):
+        others[c] = forest.smallest[box[first], c]
+    for h in range(first + 1, len(box)):
         if h != group:
             for c in range(len(others)):
                 others[c] *= forest.smallest[box[h], c]
 
 
-@compiled
+@kernel
 def _widest_group(forest: Tree, box: IntArray) -> int:
     """The group whose rows differ most, -1 if the box is a single mapping."""
     widest, group = 0.0, -1
@@ -250,13 +251,13 @@ def _doubled(table: NDArray[Any]) -> NDArray[Any]:
     return grown
 
 
-@compiled
+@kernel
 def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     for i in range(len(source)):
         target[i] = source[i]
 
 
-@compiled
+@kernel
 def _swap(one: NDArray[Any], other: NDArray[Any]) -> None:
     for i in range(len(one)):
         one[i], other[i] = other[i], one[i]

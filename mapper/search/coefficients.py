@@ -111,6 +111,7 @@ class Coefficients:
                 pricing.COL_VISITS: at[Column("visits", stage=s)],
                 pricing.COL_REVISITS: at[order.revisits_below(s)] if is_output else 0,
                 pricing.FINAL_BITS: int(run.bits[operand] * self._parts),
+                pricing.PARENT_FINAL_BITS: int(run.bits[operand] * self._parts),
                 pricing.PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.DOUBLE_BUFFERED: int(memory.double_buffered),
                 pricing.OUTPUTS: run.counts.operands[operand].elements,

@@ -51,17 +51,19 @@ class Column:
     lifted: bool = False
 
 
-class Group(NamedTuple):
-    """One group of dimensions and the columns to fill, as the compiled code reads them.
+#: Tilings of a dimension, and which of them each row has.
+Options = tuple[Tilings, IntArray]
 
-    ``columns`` has one row of fields per column, ``AXES`` being a bit mask; ``contended`` is
-    the mask of the axes that lift. ``indexes[operand, dim]``, ``separate[operand, dim]`` (not
-    on a shared axis), ``reduction[dim]`` and ``picked[dim]`` are flags. Each shared axis has
-    its record in ``records`` (see ``mapper.sliding``), the numbers of its dimensions in
-    ``on_axis`` (padded with -1), and in ``axis_operand`` whose it is.
+
+class Group(NamedTuple):
+    """One group of dimensions, as the compiled code reads it.
+
+    ``contended`` is the mask of the axes that lift. ``indexes[operand, dim]``,
+    ``separate[operand, dim]`` (not on a shared axis), ``reduction[dim]`` and ``picked[dim]`` are
+    flags. Each shared axis has its record in ``records`` (see ``mapper.sliding``), the numbers of
+    its dimensions in ``on_axis`` (padded with -1), and in ``axis_operand`` whose it is.
     """
 
-    columns: IntArray
     contended: int
     extents: IntArray
     indexes: IntArray
@@ -73,43 +75,49 @@ class Group(NamedTuple):
     axis_operand: IntArray
 
 
-def group_factors(
-    run: Execution,
-    group: tuple[str, ...],
-    columns: tuple[Column, ...],
-    contended: tuple[str, ...],
-    picked: dict[str, tuple[Tilings, IntArray]],
-) -> FloatArray:
+def group_factors(shape: Group, columns: IntArray, picked: list[Options | None]) -> FloatArray:
     """``[row, column]``: the factor that each row of tilings contributes to each volume.
 
-    ``picked[dim]`` are the tilings of a dimension and which of them each row has. A dimension
-    of the group that is not picked counts as little as any of its tilings would, so that the
+    ``picked`` are, for each dimension of the group, its tilings and which of them each row has.
+    A dimension that is not picked counts as little as any of its tilings would, so that the
     factors are lower bounds.
     """
-    rows = len(next(iter(picked.values()))[1])
-    some = next(iter(picked.values()))[0]
-    levels = np.ones((len(group), rows, some.levels.shape[1]), dtype=np.int64)
-    spatial = np.ones((len(group), rows, some.spatial.shape[1]), dtype=np.int64)
-    for d, dim in enumerate(group):
-        if dim in picked:
-            options, chosen = picked[dim]
-            levels[d] = options.levels[chosen]
-            spatial[d] = options.spatial[chosen]
-    table = _group(run, group, columns, contended, frozenset(picked))
-    answer: FloatArray = _fill(table, levels, spatial)
+    given = [options for options in picked if options is not None]
+    some, rows = given[0][0], len(given[0][1])
+    levels = np.ones((len(picked), rows, some.levels.shape[1]), dtype=np.int64)
+    spatial = np.ones((len(picked), rows, some.spatial.shape[1]), dtype=np.int64)
+    for d, options in enumerate(picked):
+        if options is not None:
+            levels[d] = options[0].levels[options[1]]
+            spatial[d] = options[0].spatial[options[1]]
+    answer: FloatArray = _fill(shape, columns, levels, spatial)
     return answer
 
 
-def _group(
-    run: Execution,
-    group: tuple[str, ...],
-    columns: tuple[Column, ...],
-    contended: tuple[str, ...],
-    picked: frozenset[str],
+def column_table(run: Execution, columns: tuple[Column, ...]) -> IntArray:
+    """One row of fields per column, ``AXES`` being a bit mask."""
+    bit = _axis_bits(run)
+    return np.array(
+        [
+            (KINDS[c.kind], c.operand, c.stage, sum(bit[name] for name in c.over), c.lifted)
+            for c in columns
+        ],
+        dtype=np.int64,
+    )
+
+
+def _axis_bits(run: Execution) -> dict[str, int]:
+    return {axis.name: 1 << i for i, axis in enumerate(run.intrinsic.axes)}
+
+
+def group_shape(
+    run: Execution, group: tuple[str, ...], contended: tuple[str, ...], picked: frozenset[str]
 ) -> Group:
+    """The group with some of its dimensions picked."""
     extents = run.operator.extents
-    bit = {axis.name: 1 << i for i, axis in enumerate(run.intrinsic.axes)}
+    bit = _axis_bits(run)
     operands = run.counts.operands
+    reduced = run.operator.reduction_dims()
     # With dimensions missing, a shared axis counts once: with its longest dimension.
     axes = [
         (i, axis)
@@ -127,22 +135,22 @@ def _group(
         {d for axis in operand.coupled_axes(group) for d in axis.dims} for operand in operands
     ]
     return Group(
-        columns=np.array(
-            [
-                (KINDS[c.kind], c.operand, c.stage, sum(bit[name] for name in c.over), c.lifted)
-                for c in columns
-            ],
-            dtype=np.int64,
-        ),
         contended=sum(bit[name] for name in contended),
         extents=np.array([extents[dim] for dim in group], dtype=np.int64),
         indexes=np.array([[dim in o.dims for dim in group] for o in operands], dtype=np.int64),
-        reduction=np.array([dim in run.operator.reduction_dims() for dim in group], dtype=np.int64),
+        reduction=np.array([dim in reduced for dim in group], dtype=np.int64),
         picked=np.array([dim in picked for dim in group], dtype=np.int64),
         separate=np.array([[dim not in dims for dim in group] for dims in shared], dtype=np.int64),
         records=records,
         on_axis=on_axis,
         axis_operand=np.array([i for i, _ in axes], dtype=np.int64),
+    )
+
+
+def are_alike(one: Group, other: Group) -> bool:
+    """Do the same tilings contribute the same factors to both?"""
+    return all(
+        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one, other, strict=True)
     )
 
 
@@ -159,24 +167,24 @@ class _Rows(NamedTuple):
 
 
 @compiled
-def _fill(group: Group, levels: IntArray, spatial: IntArray) -> FloatArray:
+def _fill(group: Group, columns: IntArray, levels: IntArray, spatial: IntArray) -> FloatArray:
     """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1)."""
     dims, rows, _ = levels.shape
-    answer = np.empty((rows, len(group.columns)))
+    answer = np.empty((rows, len(columns)))
     scratch = _Rows(
         np.empty((dims, rows), dtype=np.int64),
         np.empty((dims, rows), dtype=np.int64),
         np.empty(rows, dtype=np.int64),
     )
-    for c in range(len(group.columns)):
+    for c in range(len(columns)):
         for row in range(rows):
             scratch.factor[row] = 1
-        if group.columns[c, LIFTED]:
+        if columns[c, LIFTED]:
             _unroll(spatial, group.contended, scratch.parallel)
             _times_used(scratch)
-        _unroll(spatial, group.columns[c, AXES], scratch.parallel)
-        _pick_tiles(group, c, levels, scratch.tile)
-        _times_column(group, group.columns[c, KIND], group.columns[c, OPERAND], scratch)
+        _unroll(spatial, columns[c, AXES], scratch.parallel)
+        _pick_tiles(group, columns[c, KIND], columns[c, LEVEL], levels, scratch.tile)
+        _times_column(group, columns[c, KIND], columns[c, OPERAND], scratch)
         for row in range(rows):
             answer[row, c] = scratch.factor[row]
     return answer
@@ -194,11 +202,11 @@ def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
 
 
 @compiled
-def _pick_tiles(group: Group, column: int, levels: IntArray, tile: IntArray) -> None:
+def _pick_tiles(group: Group, kind: int, level: int, levels: IntArray, tile: IntArray) -> None:
     """The tile of each dimension; of one that is not picked, the one that counts least."""
-    level = group.columns[column, LEVEL] % levels.shape[2]
+    level %= levels.shape[2]
     for d in range(tile.shape[0]):
-        least = 1 if group.columns[column, KIND] == HELD else group.extents[d]
+        least = 1 if kind == HELD else group.extents[d]
         for row in range(tile.shape[1]):
             tile[d, row] = levels[d, row, level] if group.picked[d] else least
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
-from mapper.search.factors import Column, group_factors
+from mapper.search.factors import Column, Group, column_table, group_factors, group_shape
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
@@ -30,6 +30,9 @@ class StageOrder:
 
     run: Execution
     stages: tuple[tuple[int, Memory], ...]
+    #: What orders of the same execution have in common, made when first needed.
+    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = field(default_factory=dict)
+    _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -100,6 +103,11 @@ class StageOrder:
 
     def tilings(self, dim: str) -> Tilings:
         """All tilings of one dimension under this order of stages."""
+        if dim not in self._tilings:
+            self._tilings[dim] = self._make_tilings(dim)
+        return self._tilings[dim]
+
+    def _make_tilings(self, dim: str) -> Tilings:
         dim_class = self.run.operator.dim_class(dim)
         rooms = tuple(
             Room(axis.size if dim_class in axis.dim_classes else 1, axis.name in self.contended)
@@ -118,8 +126,21 @@ class StageOrder:
         ``picked[dim][row]`` numbers the tiling of a dimension; where dimensions of the group
         are missing, the factors are lower bounds.
         """
-        options = {dim: (self.tilings(dim), rows) for dim, rows in picked.items()}
-        return group_factors(self.run, group, self.columns, self.contended, options)
+        return self.factors_of(column_table(self.run, self.columns), group, picked)
+
+    def factors_of(
+        self, columns: IntArray, group: tuple[str, ...], picked: dict[str, IntArray]
+    ) -> FloatArray:
+        """As ``factors``, of these columns alone."""
+        options = [(self.tilings(d), picked[d]) if d in picked else None for d in group]
+        return group_factors(self.shape(group, frozenset(picked)), columns, options)
+
+    def shape(self, group: tuple[str, ...], picked: frozenset[str]) -> Group:
+        """The group with some of its dimensions picked; the same for every order of stages."""
+        key = group, picked
+        if key not in self.shapes:
+            self.shapes[key] = group_shape(self.run, group, self.contended, picked)
+        return self.shapes[key]
 
     def mapping(self, chosen: dict[str, int], made_by: str) -> Mapping:
         """The mapping with the chosen tiling (its number) of each dimension."""
@@ -168,8 +189,9 @@ def stage_orders(run: Execution) -> Iterator[StageOrder]:
     levels = [shared[m.name] for m in run.memories if m.name in shared]
     orders = [list(itertools.permutations(level)) for level in levels]
     orders.append([o for o in itertools.permutations(private) if _outer_first(run, o)])
+    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = {}
     for choice in itertools.product(*orders):
-        yield StageOrder(run, tuple(itertools.chain.from_iterable(choice)))
+        yield StageOrder(run, tuple(itertools.chain.from_iterable(choice)), shapes)
 
 
 def _outer_first(run: Execution, order: tuple[tuple[int, Memory], ...]) -> bool:

@@ -1,9 +1,9 @@
 """All ways to unroll and tile one dimension through the stages of a nest.
 
-A tiling of a dimension of extent ``D`` is a spatial factor on at most one axis and one tile
-size per stage, never growing inwards. Tiles are multiples of the spatial factor (the unit); an
-inner tile divides the tile around it, and the outermost one may be ragged: its sizes are the
-divisors of the number of units and the smallest tile for each possible number of chunks.
+A tiling of a dimension of extent ``D`` is a spatial factor on every axis and one tile size
+per stage, never growing inwards. Tiles are multiples of the product of the spatial factors (the
+unit); an inner tile divides the tile around it, and the outermost one may be ragged: its sizes
+are the divisors of the number of units and the smallest tile for each possible number of chunks.
 
 The loops right above a stage may only be over dimensions that its operand depends on: any
 other loop could be moved below the stage without changing a tile, and only repeats the load.
@@ -11,6 +11,7 @@ other loop could be moved below the stage without changing a tile, and only repe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -54,62 +55,63 @@ def tilings(extent: int, rooms: tuple[Room, ...], splits: tuple[bool, ...]) -> T
     ``rooms[axis]`` bounds its unrolling there; ``splits[stage]`` says whether the dimension
     may be split right above that stage.
     """
+    depth = np.cumsum(splits, dtype=np.int64)
     spatial, tiles = [], []
     for factors in _spatial_factors(extent, rooms):
-        unit = int(np.prod(factors))
+        unit = math.prod(factors)
         units = -(-extent // unit)
-        for chain in _chains(units, splits):
-            spatial.append(factors)
-            tiles.append([extent if t >= units else t * unit for t in chain])
-    shape = (len(tiles), len(splits))
-    return Tilings(
-        extent, np.array(spatial, dtype=np.int64), np.array(tiles, dtype=np.int64).reshape(shape)
-    )
+        chains = _chains(units, sum(splits))[:, depth]
+        tiles.append(np.where(chains >= units, extent, chains * unit))
+        spatial.append(np.repeat(np.array([factors], dtype=np.int64), len(chains), axis=0))
+    return Tilings(extent, np.concatenate(spatial), np.concatenate(tiles))
 
 
 def _spatial_factors(extent: int, rooms: tuple[Room, ...]) -> Iterator[tuple[int, ...]]:
-    """Unrolled over no axis, or over one of them."""
-    nowhere = (1,) * len(rooms)
-    yield nowhere
-    for axis, room in enumerate(rooms):
-        for factor in _factors(extent, room):
-            if factor > 1:
-                yield (*nowhere[:axis], factor, *nowhere[axis + 1 :])
+    """Factors on every axis; what one axis leaves over may be unrolled along the next."""
+    if not rooms:
+        yield ()
+        return
+    for factor in _factors(extent, rooms[0]):
+        for others in _spatial_factors(-(-extent // factor), rooms[1:]):
+            yield (factor, *others)
 
 
-def _factors(extent: int, room: Room) -> list[int]:
+@lru_cache(maxsize=1 << 12)
+def _factors(extent: int, room: Room) -> tuple[int, ...]:
     """The divisors of the extent, and what fills the axis (or what others leave of it)."""
     factors = {f for f in range(1, min(extent, room.size) + 1) if extent % f == 0}
     shares = range(1, room.size + 1) if room.contended else (1,)
     for share in shares:
         steps = -(-extent // (room.size // share))
         factors.add(-(-extent // steps))
-    return sorted(factors)
+    return tuple(sorted(factors))
 
 
 @lru_cache(maxsize=1 << 12)
-def _smallest_for_each_count(extent: int) -> tuple[int, ...]:
-    """The smallest chunk sizes that give each possible number of chunks, ascending."""
-    return tuple(sorted({-(-extent // count) for count in range(1, extent + 1)}))
+def _chains(units: int, length: int) -> IntArray:
+    """Every chain of ``length`` tile sizes below ``units``, which is the first column."""
+    chains = np.full((1, 1), units, dtype=np.int64)
+    for _ in range(length):
+        sizes, which = np.unique(chains[:, -1], return_inverse=True)
+        inner = [_inner_tiles(units, int(size)) for size in sizes]
+        counts = np.array([len(options) for options in inner])
+        first = np.cumsum(counts) - counts
+        repeats = counts[which]
+        ends = np.cumsum(repeats)
+        within = np.arange(ends[-1]) - np.repeat(ends - repeats, repeats)
+        column = np.concatenate(inner)[np.repeat(first[which], repeats) + within]
+        chains = np.column_stack([np.repeat(chains, repeats, axis=0), column])
+    return chains
 
 
 @lru_cache(maxsize=1 << 14)
-def _chains(units: int, splits: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(_continue(units, units, splits))
-
-
-def _continue(units: int, tile: int, splits: tuple[bool, ...]) -> Iterator[tuple[int, ...]]:
-    if not splits:
-        yield ()
-        return
-    for inner in _inner_tiles(units, tile) if splits[0] else (tile,):
-        for rest in _continue(units, inner, splits[1:]):
-            yield (inner, *rest)
-
-
-@lru_cache(maxsize=1 << 14)
-def _inner_tiles(units: int, tile: int) -> tuple[int, ...]:
-    divisors = {t for t in range(1, tile + 1) if tile % t == 0}
+def _inner_tiles(units: int, tile: int) -> IntArray:
+    """Divisors of ``tile``; of all units also the smallest tile for each number of chunks."""
+    roots = np.arange(1, math.isqrt(tile) + 1, dtype=np.int64)
+    small = roots[tile % roots == 0]
+    divisors = [small, tile // small]
     if tile == units:
-        divisors |= set(_smallest_for_each_count(units))
-    return tuple(sorted(divisors))
+        some = np.append(roots, len(roots) + 1)
+        sizes = np.concatenate([some, -(-units // some)])
+        divisors.append(sizes[-(-units // -(-units // sizes)) == sizes])
+    return np.unique(np.concatenate(divisors))

@@ -115,13 +115,12 @@ def _operator_problems(workload: Workload, operator: Operator) -> Iterator[Probl
     if operator.operation not in operations:
         message = f"unknown operation {operator.operation!r}; allowed: {_list(operations)}"
         yield Problem(message, where=where)
-    streaming = bool(operator.side)
-    if operator.operation == "mac" and len(operator.inputs) != 2 and not streaming:
+    if operator.operation == "mac" and len(operator.inputs) != 2:
         yield Problem(f"a mac has 2 inputs, this one {len(operator.inputs)}", where=where)
     if not is_dtype(operator.accumulator_dtype):
         yield Problem(f"unknown data type {operator.accumulator_dtype!r}", where=where)
-    if operator.ops_per_point < 1:
-        yield Problem(f"ops_per_point is {operator.ops_per_point}, at least 1", where=where)
+    if operator.ops_per_point <= 0:
+        yield Problem(f"ops_per_point is {operator.ops_per_point}, more than 0", where=where)
     named = {*operator.whole_dims, *dict(operator.dim_classes), *_side_dims(operator)}
     if unknown := sorted(named - set(operator.extents)):
         yield Problem(f"loops {_list(unknown)} are not in {_list(operator.extents)}", where=where)

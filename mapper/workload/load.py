@@ -13,9 +13,10 @@ from arch.schema import StrictModel
 from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
+from mapper.workload.models import ALIASES, MODELS
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
-from mapper.workload.single import SINGLE_OPERATORS, single_workload
+from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.torch_import.export import import_built
 from mapper.workload.user_module import find_user_network, user_workload
 
@@ -66,16 +67,17 @@ def listings() -> tuple[Listing, ...]:
         Listing(name=name, kind="file", usage=name, description=_file(name).description)
         for name in catalog.names("workload")
     )
-    operators = (
+    written = (
         Listing(
             name=entry.name,
-            kind="operator",
+            kind=kind,
             usage=usage(entry.name, entry.parameters),
             description=entry.description,
         )
-        for entry in SINGLE_OPERATORS.values()
+        for kind, entries in (("network", MODELS), ("operator", SINGLE_OPERATORS))
+        for entry in entries.values()
     )
-    return (*networks, *files, *operators)
+    return (*networks, *files, *written)
 
 
 def _loader(spec: str) -> Callable[[], Workload]:
@@ -89,14 +91,27 @@ def _loader(spec: str) -> Callable[[], Workload]:
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
     name, given = split_spec(spec)
-    if name in SINGLE_OPERATORS:
-        entry = SINGLE_OPERATORS[name]
-        return partial(single_workload, entry, entry.parse(given))
+    if written := _written(name):
+        return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
         return partial(_network, zoo.describe(name).name, tuple(values.items()))
     names = [listing.name for listing in listings()]
     raise InputError(Problem(f"{unknown('workload', name, names)}, or file.py:function"))
+
+
+def _written(name: str) -> SingleOperator | None:
+    """The operator or network of that name, if it is one of those written by operators."""
+    name = ALIASES.get(name, name)
+    return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+
+
+@lru_cache(maxsize=32)
+def _written_workload(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
+    """Built once per process: workloads are immutable, so all callers may share one."""
+    entry = _written(name)
+    assert entry is not None
+    return single_workload(entry, dict(values))
 
 
 def _loader_of_file(name_or_path: str) -> Callable[[], Workload]:

@@ -98,7 +98,7 @@ class Operator:
     what the hardware must be able to do at each point: ``mac`` for contractions, otherwise
     one of ``arch.spec.VECTOR_OPERATIONS``. ``ops_per_point`` counts scalar operations a point
     (5 for a softmax: subtract, exponent, sum, reciprocal, multiply). A contraction's
-    first input has the role ``input``, its others ``weight``. Partial sums have
+    first input has the role ``input``, its second ``weight``. Partial sums have
     ``accumulator_dtype``.
 
     Fields for operators that are more than one product or one pass: ``issues_per_point`` is
@@ -142,13 +142,13 @@ class Operator:
         """The role (``input``, ``weight``, ``output``) of ``accesses[operand]``."""
         if operand == len(self.inputs):
             return "output"
-        return "weight" if self.operation == "mac" and operand > 0 else "input"
+        return "weight" if self.operation == "mac" and operand == 1 else "input"
 
     def reduction_dims(self) -> frozenset[str]:
         return frozenset(self.extents) - self.output.dims
 
     def dim_class(self, dim: str) -> str:
-        """``m``, ``n``, ``k`` or ``b`` (see ``arch.spec.DIM_CLASSES``)."""
+        """``m``, ``n``, ``k`` or ``b`` (see ``arch.spec.DIM_CLASSES``), or as given."""
         for named, given in self.dim_classes:
             if named == dim:
                 return given

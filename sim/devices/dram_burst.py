@@ -230,8 +230,8 @@ def _refresh(state: Vector, timing: Vector, rank: int, now: int) -> None:
     while state[at + NEXT_REFRESH] <= now:
         due = state[at + NEXT_REFRESH]
         idle = (now - due - timing[REFRESH_TIME]) // period - timing[SETS]
+        idle -= idle % timing[SETS]
         if idle > 0:  # nobody notices those that were over before: their order is all that counts
-            idle -= idle % timing[SETS]
             state[at + NEXT_REFRESH] += idle * period
             state[REFRESHES] += idle
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from arch.families.spatial import Dram, PeArray, Registers, Sram, VectorUnit
@@ -12,7 +13,7 @@ from sim.prices import prices
 
 @prices(Dram)
 def dram(component: Dram) -> Price:
-    return _memory(component)
+    return replace(_memory(component), device=component.device)
 
 
 @prices(Sram)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import simpy
 
+from sim.device_port import DevicePort
+from sim.devices import dram_burst
 from sim.engine import DeadlockError
 from sim.engines import Simulated
 from sim.process import World, stuck
@@ -22,6 +25,7 @@ class Replayed:
     latency_ps: int
     events: int
     lost_ps: tuple[int, ...]
+    devices: Mapping[str, DevicePort]
 
 
 def replay(
@@ -37,18 +41,36 @@ def replay(
     _check_finished(cast, image)
     ends = [image.array[row + column] for row in image.rows for column in (TIME, FINISH)]
     lost = image.array[LOST : LOST + CAUSES]
-    return Replayed(latency_ps=int(max(ends)), events=events, lost_ps=tuple(map(int, lost)))
+    image.copy_back()
+    return Replayed(
+        latency_ps=int(max(ends)),
+        events=events,
+        lost_ps=tuple(map(int, lost)),
+        devices=cast.devices,
+    )
 
 
 #: In the order of the causes in an image.
 CAUSE_NAMES = ("fill", "latency", "dependence", "contention")
+#: Why a device's bus waits although something is there to move.
+BUS_CAUSES = {
+    "bus_turnaround": dram_burst.TURNAROUND_PS,
+    "row_miss": dram_burst.ROW_MISS_PS,
+    "refresh": dram_burst.REFRESH_PS,
+    "bank_group": dram_burst.BANK_GROUP_PS,
+}
 
 
 def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:
     """As an engine of ``sim.engines``."""
     done = replay(schedule, watched_port=watched_port)
     lost = dict(zip(CAUSE_NAMES, done.lost_ps, strict=True))
-    return Simulated(latency_ps=done.latency_ps, lost_ps=lost)
+    device = done.devices.get(watched_port or "")
+    if device is None:
+        return Simulated(latency_ps=done.latency_ps, lost_ps=lost)
+    lost |= {cause: int(device.state[at]) for cause, at in BUS_CAUSES.items()}
+    working = int(device.state[dram_burst.DATA_PS])
+    return Simulated(latency_ps=done.latency_ps, lost_ps=lost, working_ps=working)
 
 
 def _check_finished(cast: Cast, image: Image) -> None:

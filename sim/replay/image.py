@@ -11,8 +11,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.process import Channel, EndOfLoop, Instruction, Issue, Process, Put, Take
-from sim.scripts import Cast, LoopUse
+from sim.device_port import DevicePort
+from sim.devices.dram_burst import COLUMN_FREE
+from sim.process import Channel, EndOfLoop, Instruction, Issue, Process, Put, Take, Transfer
+from sim.scripts import Cast, DeviceTransfer, LoopUse
 from sim.steady import FEWEST_ITERATIONS
 
 IntArray = NDArray[np.int64]
@@ -37,14 +39,21 @@ PROCESS_FIELDS = 13
 
 # A step of a script. ISSUE: requests FIRST to LAST, latency AMOUNT. PUT, TAKE: channel FIRST.
 # END_OF_LOOP: back to FIRST, counter LAST, trip count AMOUNT, WATCH (a loop, or NOTHING).
-OPERATION, FIRST, LAST, AMOUNT, WATCH = range(5)
-STEP_FIELDS = 5
+# An ISSUE also asks for transfers FIRST_TRANSFER to LAST_TRANSFER of devices.
+OPERATION, FIRST, LAST, AMOUNT, WATCH, FIRST_TRANSFER, LAST_TRANSFER = range(7)
+STEP_FIELDS = 7
 ISSUE, PUT, TAKE, END_OF_LOOP = range(4)
 
 # A request: the port (one cell, the time at which it is free), how long it serves, and how
 # long it then is not ready for others.
 PORT, BUSY, RECOVERY = range(3)
 REQUEST_FIELDS = 3
+
+# A transfer: where the device's state and timing are, and where the operand lies (its base,
+# size and cursor), how much is moved, and whether it is written.
+STATE, STATE_END, TIMING, TIMING_END, REGION, SIZE, IS_WRITE = range(7)
+TRANSFER_FIELDS = 7
+BASE, ROOM, CURSOR = range(3)
 
 # A channel, a ring of tokens: the oldest, how many there are, who waits, and where the ring is.
 OLDEST, TOKENS, WAITING, RING, RING_END = range(5)
@@ -74,6 +83,7 @@ class Image:
         self.processes = cast.processes
         self.cells: list[int] = [0] * HEAD_FIELDS
         self.ports = {port: self._place([0]) for port in cast.ports.values()}
+        self.devices = {port: self._device(port) for port in cast.devices.values()}
         self.counters = {p: self._place([0] * len(p.counters)) for p in cast.processes}
         self.channels: dict[Channel, int] = {}
         self.rows = self._stride(len(cast.processes), PROCESS_FIELDS)
@@ -85,8 +95,9 @@ class Image:
             self._write_script(p)
         for p, row, wake in zip(cast.processes, self.rows, self.wakes, strict=True):
             self._write_process(p, row, wake)
-        port = None if watched_port is None else cast.ports.get(watched_port)
-        self._write_head(NOTHING if port is None else self.ports[port])
+        free = {port.name: cell for port, cell in self.ports.items()}
+        free |= {port.name: row[STATE] + COLUMN_FREE for port, row in self.devices.items()}
+        self._write_head(free.get(watched_port or "", NOTHING))
         self.array: IntArray = np.array(self.cells, dtype=np.int64)
 
     def _place(self, values: Iterable[int]) -> int:
@@ -97,6 +108,19 @@ class Image:
 
     def _stride(self, count: int, fields: int, fill: int = 0) -> list[int]:
         return [self._place([fill] * fields) for _ in range(count)]
+
+    def _device(self, port: DevicePort) -> tuple[int, ...]:
+        """Where its state, its timing and the places of its operands are."""
+        vectors = (port.state, port.timing, port.regions.ravel())
+        ranges = [end for v in vectors for end in (self._place(v.tolist()), len(self.cells))]
+        return tuple(ranges[:-1])
+
+    def _transfer(self, transfer: Transfer) -> tuple[int, ...]:
+        assert isinstance(transfer, DeviceTransfer)
+        port, access = transfer.port, transfer.access
+        *device, regions = self.devices[port]
+        region = regions + port.region(access) * port.regions.shape[1]
+        return (*device, region, access.size_bytes, int(access.is_write))
 
     def _channel(self, channel: Channel) -> int:
         if channel not in self.channels:
@@ -111,7 +135,9 @@ class Image:
         return [
             use
             for use in cast.loops.values()
-            if use.loop.count >= FEWEST_ITERATIONS and use.members[0].process is self.processes[0]
+            if use.loop.count >= FEWEST_ITERATIONS
+            and use.members[0].process is self.processes[0]
+            and not use.unsteady
         ]
 
     def _watch_step(self, use: LoopUse) -> int:
@@ -157,16 +183,18 @@ class Image:
 
     def _step(self, process: Process, step: Instruction, at: int) -> tuple[int, ...]:
         match step:
-            case Issue(ports=ports, latency_ps=latency):
+            case Issue(ports=ports, latency_ps=latency, transfers=transfers):
                 requests = [cell for port, *times in ports for cell in (self.ports[port], *times)]
-                return (ISSUE, self._place(requests), len(self.cells), latency, NOTHING)
+                request, end = self._place(requests), len(self.cells)
+                moves = self._place(cell for t in transfers for cell in self._transfer(t))
+                return (ISSUE, request, end, latency, NOTHING, moves, len(self.cells))
             case Put(channel):
-                return (PUT, self._channel(channel), 0, 0, NOTHING)
+                return (PUT, self._channel(channel), 0, 0, NOTHING, 0, 0)
             case Take(channel):
-                return (TAKE, self._channel(channel), 0, 0, NOTHING)
+                return (TAKE, self._channel(channel), 0, 0, NOTHING, 0, 0)
             case EndOfLoop(level=level, first=first, count=count):
                 back, counter = self._step_at(process, first), self.counters[process] + level
-                return (END_OF_LOOP, back, counter, count, self.watches.get(at, NOTHING))
+                return (END_OF_LOOP, back, counter, count, self.watches.get(at, NOTHING), 0, 0)
         raise TypeError(f"no operation for {step!r}")
 
     def _write_process(self, process: Process, row: int, wake: int) -> None:
@@ -183,6 +211,11 @@ class Image:
         self.cells[WAKES_END] = self.wakes[-1] + 1
         self.cells[WATCHED] = watched
         self.cells[STACK] = self._place([0] * (len(self.processes) + 1))
+
+    def copy_back(self) -> None:
+        """The devices' states, as they are now."""
+        for port, row in self.devices.items():
+            port.state[:] = self.array[row[STATE] : row[STATE_END]]
 
     def positions(self) -> dict[Process, int]:
         """Where in its script each process is."""

@@ -8,11 +8,14 @@ instead of a call.
 from __future__ import annotations
 
 from mapper.compiled import compiled
+from sim.devices.dram_burst import COLUMN_FREE, FRONT, serve
 from sim.replay.image import (
     AMOUNT,
+    BASE,
     BUSY,
     CLOCK,
     CONTENTION,
+    CURSOR,
     DEPENDENCE,
     FILL,
     FINISH,
@@ -20,8 +23,11 @@ from sim.replay.image import (
     FINISH_ISSUED,
     FINISH_STARTED,
     FIRST,
+    FIRST_TRANSFER,
+    IS_WRITE,
     ISSUE,
     LAST,
+    LAST_TRANSFER,
     LATENCY,
     LOST,
     NEVER,
@@ -35,20 +41,28 @@ from sim.replay.image import (
     PROCESSES_END,
     PUT,
     RECOVERY,
+    REGION,
     REQUEST_FIELDS,
     RING,
     RING_END,
+    ROOM,
     SCRIPT_END,
+    SIZE,
     STACK,
+    STATE,
+    STATE_END,
     STEP_FIELDS,
     TAKE,
     TIME,
     TIME_DONE,
     TIME_ISSUED,
     TIME_STARTED,
+    TIMING,
+    TIMING_END,
     TOKEN,
     TOKEN_FIELDS,
     TOKENS,
+    TRANSFER_FIELDS,
     WAITING,
     WAKE,
     WAKES,
@@ -105,16 +119,42 @@ def issue(p: int, m: IntArray) -> None:
         m[port] = end + m[request + RECOVERY]
         if end > done:
             done, started = end, start
+    there = 0
+    for transfer in range(m[step + FIRST_TRANSFER], m[step + LAST_TRANSFER], TRANSFER_FIELDS):
+        start, end, arrived = move_tile(transfer, p, m)
+        there = max(there, arrived)
+        if end > done:
+            done, started = end, start
     m[p + POSITION] = step + STEP_FIELDS
     m[p + TIME] = m[p + TIME_DONE] = done
     m[p + TIME_STARTED] = started
     m[p + TIME_ISSUED] = issued
-    finish = done + m[step + AMOUNT]
+    finish = max(done, there) + m[step + AMOUNT]
     if finish > m[p + FINISH]:
         m[p + FINISH] = finish
         m[p + FINISH_DONE] = done
         m[p + FINISH_STARTED] = started
         m[p + FINISH_ISSUED] = issued
+
+
+@compiled
+def move_tile(transfer: int, p: int, m: IntArray) -> tuple[int, int, int]:
+    """Ask a device: when its bus is there for a tile, when it has done it, when the data is."""
+    state = m[m[transfer + STATE] : m[transfer + STATE_END]]
+    timing = m[m[transfer + TIMING] : m[transfer + TIMING_END]]
+    region, size = m[transfer + REGION], m[transfer + SIZE]
+    ready = m[p + TIME]
+    free = state[COLUMN_FREE]
+    if free < ready + timing[FRONT] and m[transfer + STATE] + COLUMN_FREE == m[WATCHED]:
+        if 0 < free < ready:
+            m[LOST + LATENCY] += timing[FRONT]
+            explain(free, p, m)
+        else:
+            m[LOST + (LATENCY if free else FILL)] += ready + timing[FRONT] - free
+    address = m[region + BASE] + m[region + CURSOR]
+    m[region + CURSOR] = (m[region + CURSOR] + size) % m[region + ROOM]
+    there = serve(state, timing, address, size, m[transfer + IS_WRITE], ready)
+    return max(free, ready + timing[FRONT]), state[COLUMN_FREE], there
 
 
 @compiled

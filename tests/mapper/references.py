@@ -62,9 +62,10 @@ def attention(
 ) -> Reference:
     def reference(values: Values) -> Array:
         query = _heads(values["query"], batch, heads)
+        stored = values["cache"].reshape(-1, 2, values["cache"].shape[-1])
         key, value = (
-            np.repeat(_heads(values[name], batch, kv_heads), heads // kv_heads, axis=1)
-            for name in ("key", "value")
+            np.repeat(_heads(stored[:, part], batch, kv_heads), heads // kv_heads, axis=1)
+            for part in (0, 1)
         )
         scores = query @ key.swapaxes(-1, -2)
         at = np.arange(key.shape[2])
@@ -81,18 +82,17 @@ def attention(
     return reference
 
 
-def latent_attention(batch: int, heads: int, absorbed: bool) -> Reference:
+def latent_attention(batch: int, heads: int, value_size: int, absorbed: bool) -> Reference:
+    """Contexts of every head; only the first ``value_size`` elements matter."""
+
     def reference(values: Values) -> Array:
-        query = _heads(values["query"], batch, heads)
-        groups = 1 if absorbed else heads
-        key = _heads(values["latent" if absorbed else "key"], batch, groups)
-        value = key if absorbed else _heads(values["value"], batch, groups)
-        rope = values["query_rope"].reshape(batch, -1, heads, values["query_rope"].shape[-1])
-        key_rope = values["key_rope"].reshape(batch, 1, -1, rope.shape[-1])
-        scores = query @ key.swapaxes(-1, -2)
-        scores = scores + rope.transpose(0, 2, 1, 3) @ key_rope.swapaxes(-1, -2)
-        context = (_softmax(scores) @ value).transpose(0, 2, 1, 3)
-        return context.reshape(values["query"].shape)
+        query, cache = _heads(values["query"], batch, heads), values["cache"]
+        if absorbed:
+            key = value = cache.reshape(batch, 1, -1, cache.shape[-1])
+        else:
+            key, value = (_heads(cache[:, part], batch, heads) for part in (0, 1))
+        weights = _softmax(query @ key.swapaxes(-1, -2))
+        return (weights @ value)[..., :value_size].transpose(0, 2, 1, 3)
 
     return reference
 

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 Range = tuple[int, int]
 Places = tuple[NDArray[np.int64], ...]
 
-#: Position of the loop over keys in ``b g r m l d``.
+#: Position of the loop over keys in ``b g r m l d p``.
 KEYS = 4
 
 
@@ -28,10 +28,9 @@ class Stream:
         self, inner: Array, places: Places, values: list[Array], hidden: NDArray[np.bool_]
     ) -> None:
         """One more tile of keys; ``inner`` is rescaled to the new maximum."""
-        value = values[2] if len(values) in (3, 5) else values[1]
-        scores = (values[0] * values[1]).sum(axis=-1, keepdims=True)
-        if len(values) > 3:
-            scores = scores + (values[-2] * values[-1]).sum(axis=-1, keepdims=True)
+        query, stored = values
+        key, value = stored[..., 0], stored[..., -1]
+        scores = (query[..., 0] * key).sum(axis=-1, keepdims=True)
         scores = np.where(hidden, -np.inf, scores)
         old = self.largest[places]
         new = np.maximum(old, scores.max(axis=KEYS))
@@ -50,16 +49,14 @@ def hidden_keys(
     operator: Operator, shapes: Sequence[tuple[int, ...]], ranges: Mapping[str, Range]
 ) -> NDArray[np.bool_]:
     """Which keys of the box do not exist or, if causal, come after the query."""
-    key = operator.accesses[1].index[:-1]
-    rows = [_positions(index, ranges) for index in key]
-    sizes = shapes[1][:-1]
-    hidden = np.zeros((1,) * len(ranges), dtype=np.bool_)
-    for row, size in zip(rows, sizes, strict=True):
-        hidden = hidden | (row < 0) | (row >= size)
+    rows = [_positions(index, ranges)[..., 0] for index in operator.accesses[1].index]
+    hidden = np.zeros((1,) * (len(ranges) - 1), dtype=np.bool_)
+    if len(rows) == 4:  # sequence and position: a window
+        hidden = hidden | (rows[1] < 0) | (rows[1] >= shapes[1][1])
     if operator.kind == "causal_attention":
         batch = operator.extents["b"]
         queries, keys = shapes[0][0] // batch, shapes[1][0] // batch
-        query = _positions(operator.accesses[0].index[0], ranges) % queries
+        query = _positions(operator.accesses[0].index[0], ranges)[..., 0] % queries
         hidden = hidden | (rows[0] % keys > query + keys - queries)
     return hidden
 

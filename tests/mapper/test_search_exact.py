@@ -16,15 +16,15 @@ from mapper.hierarchy import execution
 from mapper.legality import peak_bits, staged_tiles
 from mapper.search.boxes import grow_tree, join_trees
 from mapper.search.boxes import search as search_boxes
+from mapper.search.costs import ANSWERS, TOTAL_PS
 from mapper.search.exact import SearchResult, map_operator
+from mapper.search.flows import flows
 from mapper.search.network import map_workload, same_work
 from mapper.search.pricing import (
-    ANSWERS,
     DATAPATH_FIELDS,
     LATENCY,
     MEMORY_FIELDS,
     STAGE_FIELDS,
-    TOTAL_PS,
     Model,
 )
 from mapper.search.space import StageOrder, stage_orders
@@ -273,7 +273,7 @@ def test_the_frontier_grows_as_deep_as_the_trees() -> None:
     trees = [grow_tree(np.ascontiguousarray(table), np.ones(1)) for _ in range(groups)]
     forest, root = join_trees(trees)
     best_cost, chosen = np.full(ANSWERS, np.inf), np.full(groups, -1)
-    search_boxes(forest, root, steps_only(), best_cost, chosen)
+    search_boxes(forest, root, flows(steps_only()), 0.0, best_cost, chosen)
     assert chosen.tolist() == [rows - 1] * groups
     assert best_cost[TOTAL_PS] == 2.0**groups
 
@@ -291,7 +291,10 @@ def steps_only() -> Model:
         steps_column=0,
         lifted_steps_column=0,
         unit_revisits_column=0,
-        step_ps=1.0,
+        step_ticks=1.0,
+        aside_ticks=0.0,
+        step_ticks_per_ps=1.0,
+        least_ps=0.0,
         compute_pj=0.0,
         leakage_w=0.0,
         objective=LATENCY,

@@ -16,8 +16,9 @@ from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.hierarchy import execution
 from mapper.legality import peak_bits, staged_tiles
-from mapper.search import pricing
+from mapper.search import costs, pricing
 from mapper.search.coefficients import Coefficients
+from mapper.search.flows import flows
 from mapper.search.pricing import FloatArray
 from mapper.search.space import StageOrder, stage_orders
 from mapper.workload.graph import Workload
@@ -83,9 +84,8 @@ def priced(draw: Draw) -> FloatArray:
         objective=pricing.EDP,
     )
     model = coefficients.model(draw.order)
-    traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
-    answer = np.empty(pricing.ANSWERS)
-    pricing.cost(draw.volumes, model, traffic, answer)
+    answer = np.empty(costs.ANSWERS)
+    costs.cost(draw.volumes, flows(model), np.empty(2 * len(model.memories)), answer)
     return answer
 
 
@@ -100,13 +100,13 @@ def test_every_mapping_costs_what_the_scalar_model_says(name: str) -> None:
         for draw in draws(workload, device):
             answer = priced(draw)
             mapping = draw.order.mapping(draw.chosen, made_by="random")
-            if answer[pricing.EXCESS] == math.inf:  # two dimensions too many on an axis
+            if answer[costs.EXCESS] == math.inf:  # two dimensions too many on an axis
                 with pytest.raises(InfeasibleError, match="axis"):
                     model.cost(mapping)
                 continue
             cost = model.cost(mapping)
-            assert answer[pricing.TOTAL_PS] == cost.latency_ps, mapping
-            assert answer[pricing.TOTAL_PJ] == pytest.approx(cost.energy_pj, rel=1e-11), mapping
+            assert answer[costs.TOTAL_PS] == cost.latency_ps, mapping
+            assert answer[costs.TOTAL_PJ] == pytest.approx(cost.energy_pj, rel=1e-11), mapping
             compared += 1
     assert compared > DRAWS
 
@@ -117,7 +117,7 @@ def test_excess_is_what_memories_lack(name: str) -> None:
     sizes = {memory.name: 8 * memory.size_bytes for memory in device.memories}
     for workload in WORKLOADS:
         for draw in draws(workload, device):
-            excess = priced(draw)[pricing.EXCESS]
+            excess = priced(draw)[costs.EXCESS]
             if excess < math.inf:
                 mapping = draw.order.mapping(draw.chosen, made_by="random")
                 peak = peak_bits(staged_tiles(draw.order.run, mapping))

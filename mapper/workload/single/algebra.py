@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import combinations
 
 from arch.errors import InputError, Problem
-from mapper.workload.build.builder import Builder, pointwise, product
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.builder import Builder, pointwise, product
 
 _EXPRESSION = re.compile(r"[A-Za-z]+(\*[A-Za-z]+)*->[A-Za-z]*")
 _EXPECTED = "letters for loops, * between operands, as in ikl*kj*lj->ij"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mapper.workload.build.attention import (
+from mapper.workload.parameters import Parameter, dtype_parameter
+from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.attention import (
     MASKED_SOFTMAX_OPS,
     Heads,
     attention_parts,
     streaming_attention,
 )
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
-from mapper.workload.parameters import Parameter, dtype_parameter
-from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]
@@ -55,38 +55,31 @@ def _attention(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
         causal_chunks=chunks,
     )
     builder.input("query", (heads.batch * heads.queries, heads.heads * heads.size))
-    rows = (heads.batch, ctx) if window else (heads.batch * ctx,)
-    for name in ("key", "value"):
-        builder.input(name, (*rows, kv_heads * heads.size), builder.formats.cache)
+    builder.input("cache", heads.cache_shape, builder.formats.cache)
     mask = None
     if window and texts["form"] == "parts":
         mask = builder.input("mask", (heads.queries, heads.window), "int1")
-    return [emit_attention(builder, texts["form"], heads, ["query", "key", "value"], mask)]
+    return [emit_attention(builder, texts["form"], heads, ["query", "cache"], mask)]
 
 
 def _mla(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
     """The core of multi-head latent attention, on latents (absorbed) or on expanded heads."""
     require("mla", (v["ctx"] >= v["seq"], f"ctx = {v['ctx']} must include the {v['seq']} queries"))
     absorbed = texts["keys"] == "latent"
+    value = v["latent"] if absorbed else v["head"]
     heads = Heads(
         batch=v["batch"],
         queries=v["seq"],
         keys=v["ctx"],
         groups=1 if absorbed else v["heads"],
         per_group=v["heads"] if absorbed else 1,
-        size=v["latent"] if absorbed else v["head"],
-        rope=v["rope"],
+        size=value + v["rope"],
+        value=value,
         latent=absorbed,
     )
-    tokens, positions = heads.batch * heads.queries, heads.batch * heads.keys
-    builder.input("query", (tokens, heads.heads * heads.size))
-    cached = ("latent",) if absorbed else ("key", "value")
-    for name in cached:
-        builder.input(name, (positions, heads.groups * heads.size), builder.formats.cache)
-    builder.input("query_rope", (tokens, heads.heads, heads.rope))
-    builder.input("key_rope", (positions, heads.rope), builder.formats.cache)
-    inputs = ["query", *cached, "query_rope", "key_rope"]
-    return [emit_attention(builder, texts["form"], heads, inputs, None)]
+    builder.input("query", (heads.batch * heads.queries, heads.heads * heads.size))
+    builder.input("cache", heads.cache_shape, builder.formats.cache)
+    return [emit_attention(builder, texts["form"], heads, ["query", "cache"], None)]
 
 
 def _block_sparse(builder: Builder, v: Numbers, _: Texts) -> list[str]:
@@ -163,7 +156,7 @@ _HEADS = Parameter(name="heads", help="query heads")
 _HEAD = Parameter(name="head", help="elements of a head", default=128)
 _SEQ = Parameter(name="seq", help="queries: new tokens; 1 to decode")
 _DTYPE = dtype_parameter("int8", "format of activations")
-_CACHE = Parameter(
+CACHE = Parameter(
     name="cache",
     help="format of keys and values",
     default_text="as dtype",
@@ -196,13 +189,13 @@ ENTRIES = (
             ),
             FORM,
             _DTYPE,
-            _CACHE,
+            CACHE,
         ),
         build=_attention,
     ),
     SingleOperator(
         name="mla",
-        description="multi-head latent attention (DeepSeek-V2), on latents or on expanded heads",
+        description="multi-head latent attention (DeepSeek-V2), on latents or expanded heads",
         parameters=(
             _BATCH,
             Parameter(name="heads", help="query heads", default=128),
@@ -219,7 +212,7 @@ ENTRIES = (
             ),
             FORM,
             _DTYPE,
-            _CACHE,
+            CACHE,
         ),
         build=_mla,
     ),

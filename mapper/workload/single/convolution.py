@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 
-from mapper.workload.build.builder import Builder, Step
 from mapper.workload.nests import ConvolutionShape, Nest, Window, convolution, gemm, gemv
 from mapper.workload.operators import AffineIndex
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import Build, SingleOperator, require
 from mapper.workload.transposed import Phase, TransposedShape, phase_nest, phases
+from mapper.workload.writing.builder import Builder, Step
 
 #: Names of the input's and the kernel's sizes, by rank; a missing one is like the one before.
 _AXES = {1: (("L",), ("R",)), 2: (("H", "W"), ("R", "S")), 3: (("D", "H", "W"), ("T", "R", "S"))}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from arch.datatypes import sparsity
 from arch.errors import InputError, Problem
-from mapper.workload.build.builder import Builder, Formats
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters
+from mapper.workload.writing.builder import Builder, Formats
 
 #: Adds operators to the builder; returns the tensors that leave it.
 Build = Callable[[Builder, Mapping[str, int], Mapping[str, str]], Sequence[str]]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from arch.errors import InputError, Problem
-from mapper.workload.build.builder import Builder
-from mapper.workload.build.experts import Experts, emit_experts, skewed_loads, traced_loads
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.builder import Builder
+from mapper.workload.writing.experts import Experts, emit_experts, skewed_loads, traced_loads
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

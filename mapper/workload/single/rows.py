@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mapper.workload.build import rows
-from mapper.workload.build.builder import Builder, Step
-from mapper.workload.build.notation import nest
 from mapper.workload.parameters import Parameter, dtype_parameter
 from mapper.workload.single.entry import Build, SingleOperator, require
+from mapper.workload.writing import rows
+from mapper.workload.writing.builder import Builder, Step
+from mapper.workload.writing.notation import nest
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mapper.workload.build.builder import Builder
-from mapper.workload.build.scan import Scan, gated_linear_attention, state_space
 from mapper.workload.parameters import Parameter, dtype_parameter
 from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.builder import Builder
+from mapper.workload.writing.scan import Scan, gated_linear_attention, state_space
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mapper.workload.build.activations import ACTIVATION_OPS
-from mapper.workload.build.builder import Builder, Step, pointwise
-from mapper.workload.build.lookup import lookup
 from mapper.workload.nests import Nest, Window, at
 from mapper.workload.parameters import Parameter, dtype_parameter
 from mapper.workload.single.entry import SingleOperator, require
+from mapper.workload.writing.activations import ACTIVATION_OPS
+from mapper.workload.writing.builder import Builder, Step, pointwise
+from mapper.workload.writing.lookup import lookup
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]

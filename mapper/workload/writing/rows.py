@@ -6,9 +6,9 @@ reduction finds what the row has in common, in tiles of any size, and the second
 
 from __future__ import annotations
 
-from mapper.workload.build.attention import SOFTMAX_OPS
-from mapper.workload.build.builder import Builder, Step
-from mapper.workload.build.notation import nest
+from mapper.workload.writing.attention import SOFTMAX_OPS
+from mapper.workload.writing.builder import Builder, Step
+from mapper.workload.writing.notation import nest
 
 #: Sum, subtract the mean, square, sum of squares, multiply; then a scale and a shift.
 LAYER_NORM_OPS = 7

@@ -12,10 +12,10 @@ from itertools import groupby
 from pathlib import Path
 
 from arch.errors import InputError, Problem
-from mapper.workload.build.activations import ACTIVATION_OPS
-from mapper.workload.build.attention import SOFTMAX_OPS
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
+from mapper.workload.writing.activations import ACTIVATION_OPS
+from mapper.workload.writing.attention import SOFTMAX_OPS
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

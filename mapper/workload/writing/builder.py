@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arch.datatypes import Bits, Sparsity, accumulator_of
-from mapper.workload.build.notation import nest
 from mapper.workload.graph import Workload
 from mapper.workload.nests import Nest
 from mapper.workload.operators import Access, Operator, SideWork, Tensor
+from mapper.workload.writing.notation import nest
 
 #: Vector operations that add up many values, and so need a wider accumulator than their result.
 SUMMING = ("add", "mean")

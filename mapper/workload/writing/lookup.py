@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mapper.workload.build.builder import Builder, pointwise
+from mapper.workload.writing.builder import Builder, pointwise
 
 
 def lookup(builder: Builder, name: str, indices: str, table: str) -> str:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mapper.workload.build.builder import Builder, Step, pointwise, product
-from mapper.workload.build.notation import nest
+from mapper.workload.writing.builder import Builder, Step, pointwise, product
+from mapper.workload.writing.notation import nest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,268 @@
+"""The cost of one order of stages as lists of terms, which the compiled search adds up.
+
+Most of the cost is linear in volumes; what is not is whether an output is as wide as a partial
+sum, and how many slots a buffer has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapper.search import pricing
+from mapper.search.pricing import FloatArray, IntArray, Model
+
+PlaceArray = NDArray[np.uint32]
+
+
+class Flows(NamedTuple):
+    """A model as lists of terms, each a row of ``places`` (column numbers) and ``numbers``.
+
+    The rows follow one another by kind: ``linear`` terms (places: volume, port; numbers: ticks
+    and energy of one), ``sums`` whose width depends on whether there are partial sums (volume,
+    volume times lanes used, port, revisits; ticks and energy when final, ticks and energy when
+    partial, how many are for free), ``tiles`` held (volume, memory, revisits, visits; bits when
+    final, bits when partial, slots) and ``waits`` for round trips (loads, own revisits, visits;
+    latency, slots, whether an output).
+    """
+
+    places: PlaceArray
+    numbers: FloatArray
+    linear: int
+    sums: int
+    tiles: int
+    waits: int
+    #: Per port: ticks whatever the mapping, and ticks per picosecond.
+    ports: FloatArray
+    capacity_bits: FloatArray
+    axis_columns: PlaceArray
+    axis_sizes: FloatArray
+    #: Columns of steps, of steps times the lanes used, and of folds.
+    steps_columns: PlaceArray
+    lanes: float
+    step_ticks: float
+    fold_ticks: float
+    aside_ticks: float
+    step_ticks_per_ps: float
+    least_ps: float
+    fixed_pj: float
+    leakage_w: float
+    objective: int
+
+
+@dataclass(slots=True)
+class _Rows:
+    places: list[tuple[int, ...]] = field(default_factory=list)
+    numbers: list[tuple[float, ...]] = field(default_factory=list)
+
+    def add(self, places: tuple[int, ...], numbers: tuple[float, ...]) -> None:
+        self.places.append(places)
+        self.numbers.append(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """One direction of a memory."""
+
+    number: int
+    ticks_per_bit: float
+    pj_per_bit: float
+
+
+class _Terms:
+    """Collects the terms of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.linear, self.sums, self.tiles, self.waits = _Rows(), _Rows(), _Rows(), _Rows()
+        self.port_ticks = [0.0] * (2 * len(model.memories))
+        self.fixed_pj = model.compute_pj
+        for stage in model.stages:
+            self._add_stage(stage)
+        for path in model.datapaths:
+            self._add_datapath(path)
+
+    def _port(self, memory: int, *, write: bool) -> _Port:
+        row = self.model.memories[memory]
+        turn = write and not row[pricing.SHARED_PORT]
+        ticks, energy = (
+            (pricing.WRITE_TICKS, pricing.WRITE_PJ)
+            if write
+            else (pricing.READ_TICKS, pricing.READ_PJ)
+        )
+        return _Port(2 * memory + int(turn), float(row[ticks]), float(row[energy]))
+
+    def _add(self, port: _Port, column: int, bits: float) -> None:
+        self.linear.add((column, port.number), (bits * port.ticks_per_bit, bits * port.pj_per_bit))
+
+    def _add_constant(self, port: _Port, bits: float) -> None:
+        self.port_ticks[port.number] += bits * port.ticks_per_bit
+        self.fixed_pj += bits * port.pj_per_bit
+
+    def _add_sum(
+        self, port: _Port, columns: tuple[int, int, int], bits: tuple[float, float], free: float
+    ) -> None:
+        moved, lifted, revisits = columns
+        final, partial = bits
+        self.sums.add(
+            (moved, lifted, port.number, revisits),
+            (
+                final * port.ticks_per_bit,
+                final * port.pj_per_bit,
+                partial * port.ticks_per_bit,
+                partial * port.pj_per_bit,
+                free,
+            ),
+        )
+
+    def _add_stage(self, stage: IntArray) -> None:
+        s = [int(value) for value in stage]
+        if s[pricing.IS_OUTPUT]:
+            self._add_output(s)
+        else:
+            bits = float(s[pricing.FINAL_BITS])
+            self._add(self._port(s[pricing.PARENT], write=False), s[pricing.COL_PARENT], bits)
+            self._add(self._port(s[pricing.CHILD], write=True), s[pricing.COL_CHILD], bits)
+        slots = 2.0 if s[pricing.DOUBLE_BUFFERED] else 1.0
+        final = float(s[pricing.FINAL_BITS])
+        partial = float(s[pricing.PARTIAL_BITS]) if s[pricing.IS_OUTPUT] else final
+        self.tiles.add(
+            (s[pricing.COL_HELD], s[pricing.CHILD], s[pricing.COL_REVISITS], s[pricing.COL_VISITS]),
+            (final, partial, slots),
+        )
+        if s[pricing.IS_SHARED]:
+            loads = s[pricing.COL_FRESH] if s[pricing.IS_OUTPUT] else s[pricing.COL_VISITS]
+            self.waits.add(
+                (loads, s[pricing.COL_OWN_REVISITS], s[pricing.COL_VISITS]),
+                (float(s[pricing.LATENCY_PS]), slots, float(s[pricing.IS_OUTPUT])),
+            )
+
+    def _add_output(self, s: list[int]) -> None:
+        """Reading partial sums back, and writing sums out."""
+        partial, outputs = float(s[pricing.PARTIAL_BITS]), float(s[pricing.OUTPUTS])
+        final = float(s[pricing.FINAL_BITS])
+        at_parent = s[pricing.COL_PARENT]
+        for memory, write in ((s[pricing.PARENT], False), (s[pricing.CHILD], True)):
+            self._add(self._port(memory, write=write), at_parent, partial)
+            self._add_constant(self._port(memory, write=write), -outputs * partial)
+        into_parent = self._port(s[pricing.PARENT], write=True)
+        self._add(into_parent, at_parent, partial)
+        self._add_constant(into_parent, outputs * (float(s[pricing.PARENT_FINAL_BITS]) - partial))
+        out_of_child = self._port(s[pricing.CHILD], write=False)
+        at_child = s[pricing.COL_CHILD]
+        if s[pricing.IS_INNERMOST]:
+            columns = at_child, at_child, s[pricing.COL_REVISITS]
+            self._add_sum(out_of_child, columns, (final, partial), 0.0)
+        else:
+            self._add(out_of_child, at_child, partial)
+            self._add_constant(out_of_child, outputs * (final - partial))
+
+    def _add_datapath(self, path: IntArray) -> None:
+        p = [int(value) for value in path]
+        columns = p[pricing.COL_MOVED], p[pricing.COL_LIFTED], self.model.unit_revisits_column
+        bits = float(p[pricing.D_FINAL_BITS]), float(p[pricing.D_PARTIAL_BITS])
+        if not p[pricing.D_IS_OUTPUT]:
+            bits = bits[0], bits[0]
+        free = float(p[pricing.D_OUTPUTS]) if p[pricing.D_IS_OUTPUT] else 0.0
+        self._add_sum(self._port(p[pricing.MEMORY], write=False), columns, bits, free)
+        if p[pricing.D_IS_OUTPUT]:
+            self._add_sum(self._port(p[pricing.MEMORY], write=True), columns, bits, 0.0)
+
+    def in_order(self) -> Iterator[_Rows]:
+        yield from (self.linear, self.sums, self.tiles, self.waits)
+
+
+def flows(model: Model) -> Flows:
+    """The model in the form that ``costs.cost`` reads."""
+    terms = _Terms(model)
+    ends = np.cumsum([len(rows.places) for rows in terms.in_order()])
+    places = np.zeros((int(ends[-1]), 4), dtype=np.uint32)
+    numbers = np.zeros((int(ends[-1]), 5))
+    at = 0
+    for rows in terms.in_order():
+        for place, number in zip(rows.places, rows.numbers, strict=True):
+            places[at, : len(place)] = place
+            numbers[at, : len(number)] = number
+            at += 1
+    ticks_per_ps = np.repeat(model.memories[:, pricing.TICKS_PER_PS], 2)
+    return Flows(
+        places=places,
+        numbers=numbers,
+        linear=int(ends[0]),
+        sums=int(ends[1]),
+        tiles=int(ends[2]),
+        waits=int(ends[3]),
+        ports=np.stack([np.array(terms.port_ticks), ticks_per_ps], axis=1),
+        capacity_bits=np.ascontiguousarray(model.memories[:, pricing.CAPACITY_BITS]),
+        axis_columns=model.axis_columns.astype(np.uint32),
+        axis_sizes=model.axis_sizes,
+        steps_columns=np.array(
+            [model.steps_column, model.lifted_steps_column, model.fold_column], dtype=np.uint32
+        ),
+        lanes=model.lanes,
+        step_ticks=model.step_ticks,
+        fold_ticks=model.fold_ticks,
+        aside_ticks=model.aside_ticks,
+        step_ticks_per_ps=model.step_ticks_per_ps,
+        least_ps=model.least_ps,
+        fixed_pj=terms.fixed_pj,
+        leakage_w=model.leakage_w,
+        objective=model.objective,
+    )
+
+
+def decisive(flows: Flows) -> IntArray:
+    """Columns that the cost depends on, except for the number of transfers.
+
+    Of two mappings, one that is nowhere larger in these costs no more than the other. Columns
+    times the lanes used are left out: they only serve bounds.
+    """
+    linear, sums, tiles, waits = np.split(
+        flows.places.astype(np.int64), [flows.linear, flows.sums, flows.tiles]
+    )
+    numbers = np.split(flows.numbers, [flows.linear, flows.sums, flows.tiles])
+    by_width = numbers[1][:, :2] != numbers[1][:, 2:4]
+    late = numbers[3][:, 0] > 0
+    found = [
+        linear[numbers[0][:, :2].any(axis=1), 0],
+        sums[:, 0],
+        sums[by_width.any(axis=1), 3],
+        tiles[:, 0],
+        tiles[numbers[2][:, 0] != numbers[2][:, 1], 2],
+        tiles[numbers[2][:, 2] > 1, 3],
+        waits[late, 0],
+        waits[late & (numbers[3][:, 2] > 0), 1],
+        waits[late & (numbers[3][:, 1] > 1), 2],
+        flows.axis_columns.astype(np.int64),
+        flows.steps_columns[:: 2 if flows.fold_ticks else 3].astype(np.int64),
+    ]
+    return np.unique(np.concatenate(found))
+
+
+def compacted(flows: Flows) -> tuple[IntArray, Flows]:
+    """Columns that bounds and costs need, and the terms over these alone.
+
+    Transfers are then counted of late memories only.
+    """
+    kept = np.union1d(decisive(flows), flows.steps_columns.astype(np.int64))
+    kept = np.union1d(kept, flows.places[flows.linear : flows.sums, 1].astype(np.int64))
+    position = np.zeros(int(flows.places.max()) + int(kept.max()) + 1, dtype=np.uint32)
+    position[kept] = np.arange(len(kept))
+    places = position[flows.places]
+    # Ports and memories are no columns.
+    places[: flows.linear, 1] = flows.places[: flows.linear, 1]
+    places[flows.linear : flows.sums, 2] = flows.places[flows.linear : flows.sums, 2]
+    places[flows.sums : flows.tiles, 1] = flows.places[flows.sums : flows.tiles, 1]
+    rows = np.ones(flows.waits, dtype=np.bool_)
+    rows[flows.tiles :] = flows.numbers[flows.tiles :, 0] > 0
+    return kept, flows._replace(
+        places=np.ascontiguousarray(places[rows]),
+        numbers=np.ascontiguousarray(flows.numbers[rows]),
+        waits=int(rows.sum()),
+        axis_columns=position[flows.axis_columns],
+        steps_columns=position[flows.steps_columns],
+    )

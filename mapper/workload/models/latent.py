@@ -1,0 +1,155 @@
+"""Multi-head latent attention (DeepSeek-V2, 2024): what is cached is one latent per token.
+
+A latent and the rotary part of its key lie side by side, as do both parts of a query's head.
+New sequences expand latents to keys and values of every head; values are padded to the size of
+keys, as the models' reference implementation does. With a cache, the expanding matrices are
+applied to queries and contexts instead (absorbed), and heads read latents.
+"""
+
+from __future__ import annotations
+
+from mapper.workload.models.blocks import Into, Rotation, linear, norm
+from mapper.workload.models.config import Decoder, Latent, Run
+from mapper.workload.writing.attention import (
+    Heads,
+    attention_parts,
+    cache_update,
+    streaming_attention,
+)
+from mapper.workload.writing.builder import Builder, pointwise, product
+
+Setting = tuple[Decoder, Latent, Run, Rotation]
+
+
+def latent_attention(
+    builder: Builder, name: str, x: str, setting: tuple[Decoder, Run, Rotation]
+) -> str:
+    model, run, rotation = setting
+    assert model.latent is not None
+    chosen = (model, model.latent, run, rotation)
+    low = linear(builder, f"{name}.q_a", x, model.latent.query_rank)
+    low = norm(builder, f"{name}.q_a_norm", low, model.norm)
+    latents, rope = _latents(builder, name, x, model, model.latent)
+    rows = (model.heads * 2 * model.head, model.latent.key_rank)
+    up = builder.weight(f"{name}.kv_b.weight", rows)
+    core = _absorbed if run.cached else _expanded
+    context = core(builder, name, chosen, [low, latents, rope, up])
+    return _out(builder, name, context, model)
+
+
+def _out(builder: Builder, name: str, context: str, model: Decoder) -> str:
+    """The last matrix; where contexts are padded, it reads around the padding."""
+    rows, columns = builder.shape(context)
+    if columns == model.heads * model.head:
+        return linear(builder, f"{name}.o", context, model.width)
+    weight = builder.weight(f"{name}.o.weight", (model.width, model.heads * model.head))
+    sizes = {"t": rows, "n": model.width, "h": model.heads, "d": model.head}
+    step = product(f"t {columns // model.heads}*h+d, n {model.head}*h+d -> t n", sizes)
+    return builder.emit(f"{name}.o", step, [context, weight])
+
+
+def _latents(
+    builder: Builder, name: str, x: str, model: Decoder, latent: Latent
+) -> tuple[str, str]:
+    """The normalized latent and the rotary part of the key, which all heads share."""
+    weight = builder.weight(f"{name}.kv_a.weight", (latent.key_rank + latent.rope, model.width))
+    sizes = {"t": builder.shape(x)[0], "n": latent.key_rank, "k": model.width}
+    low = builder.emit(f"{name}.kv_a", product("t k, n k -> t n", sizes), [x, weight])
+    step = product(f"t k, n+{latent.key_rank} k -> t n", sizes | {"n": latent.rope})
+    rope = builder.emit(f"{name}.kv_a_rope", step, [x, weight])
+    return norm(builder, f"{name}.kv_a_norm", low, model.norm), rope
+
+
+def _query_weight(builder: Builder, name: str, model: Decoder, latent: Latent) -> str:
+    each = model.head + latent.rope
+    return builder.weight(f"{name}.q_b.weight", (model.heads * each, latent.query_rank))
+
+
+def _rotary_query(
+    builder: Builder, name: str, setting: Setting, inputs: tuple[str, str, str], first: int
+) -> None:
+    """The rotary parts of a query's heads, behind ``first`` elements of each."""
+    model, latent, run, rotation = setting
+    low, weight, query = inputs
+    each = model.head + latent.rope
+    sizes = {"t": run.tokens, "h": model.heads, "d": latent.rope, "k": latent.query_rank}
+    text = f"t k, {each}*h+d+{model.head} k -> t {latent.rope}*h+d"
+    rope = builder.emit(f"{name}.q_b_rope", product(text, sizes), [low, weight])
+    half = latent.rope // 2
+    place = f"{first + latent.rope}*h+{half}*s+i+{first}"
+    rotation.rotate(builder, f"{name}.q_rotary", rope, model.heads, into=Into(query, place))
+
+
+def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) -> str:
+    model, latent, run, rotation = setting
+    low, latents, rope, up = inputs
+    each = model.head + latent.rope
+    heads = Heads(
+        batch=run.batch,
+        queries=run.new,
+        keys=run.new,
+        groups=model.heads,
+        per_group=1,
+        size=each,
+        value=model.head,
+    )
+    weight = _query_weight(builder, name, model, latent)
+    query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
+    cache = builder.result(f"{name}.kv", heads.cache_shape)
+    sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
+    step = product(f"t k, {each}*h+d k -> t {each}*h+d", sizes)
+    builder.emit(f"{name}.q_b", step, [low, weight], into=query)
+    _rotary_query(builder, name, setting, (low, weight, query), model.head)
+    sizes |= {"k": latent.key_rank}
+    for part, what in enumerate("kv"):
+        row = f"{2 * model.head}*h+d+{part * model.head}"
+        step = product(f"t k, {row} k -> t {part} {each}*h+d", sizes)
+        builder.emit(f"{name}.{what}_b", step, [latents, up], into=cache)
+    rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
+    sizes = {"t": run.tokens, "h": model.heads, "d": latent.rope}
+    step = pointwise("copy", "copy", f"t d -> t 0 {each}*h+d+{model.head}", sizes)
+    builder.emit(f"{name}.k_rope_copy", step, [rope], into=cache)
+    return _core(builder, name, run, heads, [query, cache])
+
+
+def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) -> str:
+    model, latent, run, rotation = setting
+    low, latents, rope, up = inputs
+    rank, each = latent.key_rank, latent.key_rank + latent.rope
+    heads = Heads(
+        batch=run.batch,
+        queries=run.new,
+        keys=run.context,
+        groups=1,
+        per_group=model.heads,
+        size=each,
+        value=rank,
+        latent=True,
+    )
+    weight = _query_weight(builder, name, model, latent)
+    sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
+    text = f"t k, {model.head + latent.rope}*h+d k -> t {model.head}*h+d"
+    plain = builder.emit(f"{name}.q_b", product(text, sizes), [low, weight])
+    query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
+    sizes = {"t": run.tokens, "h": model.heads, "c": rank, "d": model.head}
+    step = product(f"t {model.head}*h+d, {2 * model.head}*h+d c -> t {each}*h+c", sizes)
+    builder.emit(f"{name}.q_latent", step, [plain, up], into=query)
+    _rotary_query(builder, name, setting, (low, weight, query), rank)
+    cache = builder.input(f"{name}.kv_cache", heads.cache_shape, builder.formats.cache)
+    cache_update(builder, f"{name}.cache_update", cache, latents, (heads, 0))
+    rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
+    row = f"{run.context}*b+m+{run.context - run.new}"
+    places = {"b": run.batch, "m": run.new, "d": latent.rope}
+    step = pointwise("cache_update", "copy", f"{run.new}*b+m d -> {row} d+{rank}", places)
+    builder.emit(f"{name}.rope_cache_update", step, [rope], into=cache)
+    context = _core(builder, name, run, heads, [query, cache])
+    width = builder.shape(context)[1] // model.heads
+    text = f"t {width}*h+c, {2 * model.head}*h+d+{model.head} c -> t {model.head}*h+d"
+    return builder.emit(f"{name}.v_b", product(text, sizes), [context, up])
+
+
+def _core(builder: Builder, name: str, run: Run, heads: Heads, inputs: list[str]) -> str:
+    """Contexts of every head, ``value`` elements apart, or ``size`` if streaming."""
+    if run.form == "streaming":
+        return streaming_attention(builder, f"{name}.core", heads, inputs)
+    return attention_parts(builder, name, heads, inputs)

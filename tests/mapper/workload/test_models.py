@@ -1,0 +1,136 @@
+"""Are the networks' parameters and multiply-accumulates those of the published models?"""
+
+from __future__ import annotations
+
+import pytest
+
+from mapper.search.network import same_work
+from mapper.workload.load import load_workload
+
+#: As printed by the models' authors or in the files of their releases: parameters in all.
+#: GPT-2: sizes of the released checkpoints (the paper rounds them); Llama 2 and 3.1, Qwen,
+#: Mixtral: model.safetensors.index.json divided by two bytes; DeepSeek-V3: 671.0 B without the
+#: extra prediction layer; ViT: torchvision's table of weights; BERT: with pooler, no head.
+PUBLISHED = {
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "llama2-7b": 6_738_415_616,
+    "llama2-13b": 13_015_864_320,
+    "llama2-70b": 68_976_648_192,
+    "llama3.1-8b": 8_030_261_248,
+    "llama3.1-70b": 70_553_706_496,
+    "llama3.1-405b": 405_853_388_800,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen3-8b": 8_190_735_360,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "mixtral-8x7b": 46_702_792_704,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v3": 671_026_419_200,
+    "bert-base": 109_482_240,
+    "bert-large": 335_141_888,
+    "vit-b": 86_567_656,
+    "vit-l": 304_326_632,
+    "vit-h": 632_045_800,
+}
+
+#: Printed rounded: the papers' tables.
+ROUNDED = {
+    "gpt3-125m": 125e6,
+    "gpt3-350m": 356e6,
+    "gpt3-760m": 760e6,
+    "gpt3-1.3b": 1.3e9,
+    "gpt3-2.7b": 2.65e9,
+    "gpt3-6.7b": 6.7e9,
+    "gpt3-13b": 13e9,
+    "gpt3-175b": 175e9,
+    "mamba2-130m": 129e6,
+    "mamba2-370m": 368e6,
+    "mamba2-780m": 780e6,
+    "mamba2-1.3b": 1.34e9,
+    "mamba2-2.7b": 2.70e9,
+    "dit-s": 33e6,
+    "dit-b": 130e6,
+    "dit-l": 458e6,
+    "dit-xl": 675e6,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_of_the_released_model(name: str) -> None:
+    assert load_workload(name).parameters == PUBLISHED[name]
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_parameters_are_those_of_the_paper(name: str) -> None:
+    assert load_workload(name).parameters == pytest.approx(ROUNDED[name], rel=0.02)
+
+
+def test_prefill_counts_by_the_closed_form() -> None:
+    """Matrices once per token, attention twice per pair of positions and head element."""
+    seq, layers, width, hidden = 96, 80, 8192, 28672
+    matrices = layers * (width * width * 2 + 2 * width * 1024 + 3 * width * hidden)
+    attention = layers * 2 * seq * seq * width
+    head = width * 128256
+    for form in ("parts", "streaming"):
+        workload = load_workload(f"llama3.1-70b:seq={seq},form={form}")
+        assert workload.macs == seq * matrices + attention + head
+
+
+@pytest.mark.parametrize("form", ["parts", "streaming"])
+def test_decoding_reads_every_weight_and_the_cache_once(form: str) -> None:
+    batch, ctx = 4, 512
+    workload = load_workload(f"llama3.1-70b:phase=decode,batch={batch},ctx={ctx},form={form}")
+    embedding = 128256 * 8192
+    norms = (2 * 80 + 1) * 8192
+    matrices = workload.parameters - embedding - norms
+    attention = 80 * 2 * ctx * 8192
+    assert workload.macs == batch * (matrices + attention)
+    caches = [t for t in workload.tensors if t.name.endswith("kv_cache")]
+    assert sum(t.elements for t in caches) == 2 * 80 * batch * ctx * 1024
+
+
+def test_experts_compute_for_the_chosen_tokens_only() -> None:
+    tokens = 64
+    workload = load_workload(f"mixtral-8x7b:seq={tokens}")
+    experts = [o for o in workload.operators if o.kind == "expert"]
+    assert sum(o.macs for o in experts) == 32 * tokens * 2 * 3 * 4096 * 14336
+    for skew in ("0.7", "2"):
+        skewed = load_workload(f"mixtral-8x7b:seq={tokens},skew={skew}")
+        assert skewed.macs == workload.macs
+        assert skewed.parameters == workload.parameters
+
+
+def test_latent_attention_absorbs_when_there_is_a_cache() -> None:
+    """Per layer, token and head: scores of rank + rope, contexts of rank, over ctx positions."""
+    ctx, heads, rank, rope, head = 256, 128, 512, 64, 128
+    workload = load_workload(f"deepseek-v3:phase=decode,ctx={ctx},layers=1")
+    core = [o.macs for o in workload.operators if o.kind.startswith("attention")]
+    assert sum(core) == heads * ctx * (2 * rank + rope)
+    expanding = [workload.operator(f"layers.0.attention.{n}").macs for n in ("q_latent", "v_b")]
+    assert expanding == [heads * head * rank] * 2
+
+
+@pytest.mark.parametrize(
+    "spec", ["llama3.1-405b:seq=2048", "deepseek-v3:phase=decode,batch=64,ctx=4096", "gpt3-175b"]
+)
+def test_equal_layers_are_recognized(spec: str) -> None:
+    """As many distinct operators as the layers have, however many layers there are."""
+    workload = load_workload(spec)
+    few = load_workload(f"{spec}{',' if ':' in spec else ':'}layers=5")
+    distinct = {same_work(workload, operator) for operator in workload.operators}
+    assert distinct == {same_work(few, operator) for operator in few.operators}
+    assert len(distinct) < 60 < len(workload.operators)
+
+
+def test_formats_of_weights_caches_and_activations() -> None:
+    spec = "llama3.1-8b:phase=decode,layers=1,dtype=bf16,weights=int4_g128,cache=fp8,sparsity=2:4"
+    workload = load_workload(spec)
+    assert workload.tensor("layers.0.attention.q.weight").dtype == "int4_g128"
+    assert workload.tensor("layers.0.attention.q.weight").sparsity is not None
+    assert workload.tensor("layers.0.attention.kv_cache").dtype == "fp8"
+    for name in ("head.weight", "embed.weight", "layers.0.attention_norm.weight"):
+        assert workload.tensor(name).dtype == "bf16"
+        assert workload.tensor(name).sparsity is None
+    q = workload.operator("layers.0.attention.q")
+    assert q.accumulator_dtype == "fp32"
