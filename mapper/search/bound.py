@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mapper.search import pricing
 from mapper.search.candidates import objective_value
+from mapper.search.costs import ANSWERS, cost
+from mapper.search.flows import flows
 from mapper.search.pricing import FloatArray, Model
 from mapper.search.space import StageOrder
 
@@ -39,9 +40,8 @@ def lower_bound(orders: Sequence[StageOrder], models: Sequence[Model]) -> Bound:
 
 
 def _bound_of(order: StageOrder, model: Model) -> float:
-    answer = np.empty(pricing.ANSWERS)
-    traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
-    pricing.cost(_smallest_volumes(order), model, traffic, answer)
+    answer, terms = np.empty(ANSWERS), flows(model)
+    cost(_smallest_volumes(order), terms, np.empty(len(terms.ports)), answer)
     return objective_value(answer, model.objective)
 
 

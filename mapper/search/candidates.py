@@ -11,8 +11,10 @@ import numpy as np
 
 from mapper.hierarchy import Execution
 from mapper.mapping import Mapping
-from mapper.search import pricing
+from mapper.search.costs import ANSWERS, EXCESS, better, cost, value
+from mapper.search.flows import Flows, flows
 from mapper.search.pricing import FloatArray, Model
+from mapper.search.shares import Shares, shares
 from mapper.search.space import StageOrder
 
 
@@ -48,9 +50,10 @@ class Candidates:
     orders: Sequence[StageOrder]
     models: Sequence[Model]
     budget: int
+    costs: Sequence[Flows] = ()
     calls: int = 0
     best: Candidate | None = None
-    best_answer: FloatArray = field(default_factory=lambda: np.full(pricing.ANSWERS, np.inf))
+    best_answer: FloatArray = field(default_factory=lambda: np.full(ANSWERS, np.inf))
     history: list[Improvement] = field(default_factory=list)
     starts: list[Candidate] | None = None
     _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
@@ -59,9 +62,13 @@ class Candidates:
 
     def again(self, budget: int) -> Self:
         """The same mapspace with nothing counted; what was computed before is not again."""
-        fresh = type(self)(self.run, self.orders, self.models, budget)
+        fresh = type(self)(self.run, self.orders, self.models, budget, self.costs)
         fresh._factors, fresh._answers, fresh.starts = self._factors, self._answers, self.starts
         return fresh
+
+    def __post_init__(self) -> None:
+        if not self.costs:
+            self.costs = tuple(flows(model) for model in self.models)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -77,7 +84,7 @@ class Candidates:
 
     def fits(self, candidate: Candidate) -> bool:
         """Are the axes long and the memories large enough?"""
-        return bool(self._answer(candidate)[pricing.EXCESS] == 0.0)
+        return bool(self._answer(candidate)[EXCESS] == 0.0)
 
     def is_known(self, candidate: Candidate) -> bool:
         """Was its cost asked for before?"""
@@ -97,42 +104,20 @@ class Candidates:
     def note(self, candidate: Candidate) -> None:
         """It was priced with the last call: is it the best so far?"""
         answer = self._answer(candidate)
-        fits = answer[pricing.EXCESS] == 0.0
-        if fits and pricing.better(self.objective, answer, self.best_answer):
+        fits = answer[EXCESS] == 0.0
+        if fits and better(self.objective, answer, self.best_answer):
             self.best, self.best_answer = candidate, answer
             self.history.append(Improvement(self.calls, self.best_value))
 
-    def shares(self, candidate: Candidate) -> FloatArray:
-        """``[memory]``: how full it is, its share of the energy, and its time over the latency."""
-        model, answer = self.models[candidate.order], np.empty(pricing.ANSWERS)
-        traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
-        pricing.cost(self._volumes(candidate), model, traffic, answer)
-        prices = model.memories
-        read, written = traffic[:, pricing.READ], traffic[:, pricing.WRITTEN]
-        energy = read * prices[:, pricing.READ_PJ] + written * prices[:, pricing.WRITE_PJ]
-        reading, writing = (
-            read * prices[:, pricing.READ_TICKS],
-            written * prices[:, pricing.WRITE_TICKS],
-        )
-        shared = prices[:, pricing.SHARED_PORT] != 0
-        ticks = np.where(shared, reading + writing, np.maximum(reading, writing))
-        full = traffic[:, pricing.HELD] / prices[:, pricing.CAPACITY_BITS]
-        busy = ticks / prices[:, pricing.TICKS_PER_PS] / answer[pricing.TOTAL_PS]
-        return np.stack([full, energy / answer[pricing.TOTAL_PJ], busy], axis=1)
-
-    def compute_share(self, candidate: Candidate) -> float:
-        """Time of the compute unit's steps over the latency."""
-        model = self.models[candidate.order]
-        steps = self._volumes(candidate)[model.steps_column]
-        busy = steps * model.step_ticks / model.step_ticks_per_ps
-        return float(busy / self._answer(candidate)[pricing.TOTAL_PS])
+    def shares(self, candidate: Candidate) -> Shares:
+        """Where room, time and energy of a candidate that fits go."""
+        return shares(self._volumes(candidate), self.costs[candidate.order])
 
     def _answer(self, candidate: Candidate) -> FloatArray:
         if candidate not in self._answers:
-            model = self.models[candidate.order]
-            answer = np.empty(pricing.ANSWERS)
-            traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
-            pricing.cost(self._volumes(candidate), model, traffic, answer)
+            flows = self.costs[candidate.order]
+            answer = np.empty(ANSWERS)
+            cost(self._volumes(candidate), flows, np.empty(len(flows.ports)), answer)
             self._answers[candidate] = answer
         return self._answers[candidate]
 
@@ -155,7 +140,4 @@ class Candidates:
 
 def objective_value(answer: FloatArray, objective: int) -> float:
     """Picoseconds, picojoules or their product; infinite if it does not fit."""
-    if answer[pricing.EXCESS] > 0.0:
-        return math.inf
-    latency, energy = float(answer[pricing.TOTAL_PS]), float(answer[pricing.TOTAL_PJ])
-    return (latency, energy, latency * energy)[objective]
+    return math.inf if answer[EXCESS] > 0.0 else value(objective, answer)

@@ -16,6 +16,7 @@ from arch.spec import DIM_CLASSES
 from mapper.moves import Moves, Resize, Step
 from mapper.search.candidates import Candidate, Candidates
 from mapper.search.pricing import FloatArray, IntArray
+from mapper.search.shares import Shares
 from mapper.search.space import StageOrder
 
 Features = NDArray[np.float32]
@@ -49,11 +50,12 @@ class Encoder:
 
     def rows(self, candidate: Candidate) -> Features:
         """``[step, feature]`` of every step from a candidate that was priced."""
-        shares = self.space.shares(candidate)
+        found = self.space.shares(candidate)
+        shares = found.memories
         fixed = self._fixed_of(candidate.order)
         count = len(self.moves.steps)
         parts = [
-            np.broadcast_to(self._whole(shares, candidate), (count, _WHOLE)),
+            np.broadcast_to(self._whole(found), (count, _WHOLE)),
             self._dims[self._dim_of],
             fixed.flags,
             shares[fixed.memory] * fixed.is_resize[:, None],
@@ -63,11 +65,11 @@ class Encoder:
         ]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
-    def _whole(self, shares: FloatArray, candidate: Candidate) -> FloatArray:
+    def _whole(self, shares: Shares) -> FloatArray:
         run = self.space.run
         levels = np.zeros((_LEVELS, 3))
         for m in range(len(run.memories)):
-            levels[min(m, _LEVELS - 1)] = shares[m]
+            levels[min(m, _LEVELS - 1)] = shares.memories[m]
         sizes = [np.log2(axis.size) / 8 for axis in run.intrinsic.axes][:_AXES]
         largest = max(memory.size_bytes * memory.count for memory in run.memories[1:])
         held = [
@@ -77,7 +79,7 @@ class Encoder:
         return np.concatenate(
             [
                 levels.ravel(),
-                [self.space.compute_share(candidate)],
+                [shares.steps],
                 _padded(sizes, _AXES),
                 _padded(held, _OPERANDS),
             ]

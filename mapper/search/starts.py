@@ -20,7 +20,9 @@ from mapper.hierarchy import Execution
 from mapper.search import pricing
 from mapper.search.candidates import Candidate, Candidates
 from mapper.search.coefficients import Coefficients
+from mapper.search.costs import ANSWERS, EXCESS, TOTAL_PJ, TOTAL_PS, cost
 from mapper.search.descent import descend
+from mapper.search.flows import flows
 from mapper.search.pricing import FloatArray, IntArray
 from mapper.search.space import StageOrder
 from mapper.search.unrollings import Unrolling, fastest_unrollings, not_unrolled
@@ -103,15 +105,15 @@ def _filled(
     picked, tables = _tables(order, way)
     first = np.cumsum([0, *(len(table) for table in tables)], dtype=np.int64)
     chosen = first[:-1] + np.array([_smallest(order, table) for table in tables])
-    best: FloatArray = np.full(pricing.ANSWERS, np.inf)
-    descend(np.concatenate(tables), first, chosen, counted.model(order), best)
-    if best[pricing.EXCESS] == 0.0:
+    best: FloatArray = np.full(ANSWERS, np.inf)
+    descend(np.concatenate(tables), first, chosen, flows(counted.model(order)), best)
+    if best[EXCESS] == 0.0:
         at = {
             dim: int(options[row])
             for row, one in zip(chosen - first[:-1], picked, strict=True)
             for dim, options in one.items()
         }
-        words = float(best[pricing.TOTAL_PS] * best[pricing.TOTAL_PJ])
+        words = float(best[TOTAL_PS] * best[TOTAL_PJ])
         yield Start(Candidate(number, tuple(at[dim] for dim in dims)), words)
 
 
@@ -136,14 +138,13 @@ def _smallest(order: StageOrder, table: FloatArray) -> int:
 
 def _can_fit(order: StageOrder, way: Unrolling, counted: Coefficients) -> bool:
     """Do the smallest tiles fit when unrolled so?"""
-    model = counted.model(order)
+    terms = flows(counted.model(order))
     volumes = np.ones(len(order.columns))
     for group in order.run.counts.groups:
         volumes *= order.factors(group, _smallest_rows(order, group, way))[0]
-    answer = np.empty(pricing.ANSWERS)
-    traffic = np.empty((len(model.memories), pricing.TRAFFIC_FIELDS))
-    pricing.cost(volumes, model, traffic, answer)
-    return bool(answer[pricing.EXCESS] == 0.0)
+    answer = np.empty(ANSWERS)
+    cost(volumes, terms, np.empty(len(terms.ports)), answer)
+    return bool(answer[EXCESS] == 0.0)
 
 
 def _smallest_rows(
