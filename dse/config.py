@@ -38,12 +38,15 @@ class Constraint:
 class MappingSettings:
     """What the mapping search minimises for each operator, and how it searches.
 
-    ``budget`` is calls per operator; the exact search takes as many as it needs.
+    ``budget`` is calls per operator; the exact search takes as many as it needs. With ``fusion``
+    the whole schedule is searched: groups of operators over tiles, and tensors that stay on the
+    chip.
     """
 
     objective: str
     method: str
     budget: int
+    fusion: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ def to_plain(config: SearchConfig) -> dict[str, Any]:
             "objective": config.mapping.objective,
             "method": config.mapping.method,
             "budget": config.mapping.budget,
+            "fusion": config.mapping.fusion,
         },
         "objectives": [o.name for o in config.objectives],
         "constraints": [

@@ -13,7 +13,7 @@ from dse.config import SearchConfig
 from dse.document import metrics_document
 from dse.limits import broken, violations
 from dse.mapping_document import mapping_document
-from dse.simulation import Simulation, simulate
+from dse.simulation import Simulation, Way, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
 from mapper.search.method import Method
@@ -86,16 +86,10 @@ class PointEvaluator:
         )
 
     def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
-        fidelity, mapping = self.config.fidelity, self.config.mapping
+        mapping = self.config.mapping
         method = Method(name=mapping.method, budget=mapping.budget, seed=self.config.seed)
-        return simulate(
-            workload,
-            architecture,
-            fidelity,
-            mapping.objective,
-            engine=self.engine,
-            method=method,
-        )
+        way = Way(engine=self.engine, fuse=mapping.fusion, method=method)
+        return simulate(workload, architecture, self.config.fidelity, mapping.objective, way)
 
     def _unmapped(
         self, architecture: Architecture, reason: str, violated: Mapping[str, float]
@@ -143,4 +137,4 @@ def document(run: Simulation) -> dict[str, Any]:
                 "gap": result.gap,
                 **mapping_document(result.mapping),
             }
-    return plain
+    return plain | run.schedule_document()

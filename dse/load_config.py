@@ -223,6 +223,7 @@ def _config(checked: SearchModel, draft: _Draft, text: str) -> SearchConfig:
             objective=checked.mapping.objective,
             method=checked.mapping.method,
             budget=checked.mapping.budget,
+            fusion=checked.mapping.fusion,
         ),
         objectives=tuple(QUANTITIES[name] for name in checked.objectives),
         constraints=tuple(draft.constraints),

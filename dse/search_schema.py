@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from arch.schema import StrictModel
 from dse.quantities import QUANTITIES
@@ -50,6 +50,14 @@ class MappingModel(StrictModel):
     objective: Literal["edp", "latency", "energy"] = "edp"
     method: MappingMethod = "exact"
     budget: Annotated[int, Field(ge=1, le=10_000_000)] = BUDGET
+    fusion: bool = False
+    """Search the whole schedule: operators fused over tiles, tensors kept on the chip."""
+
+    @model_validator(mode="after")
+    def _one_search(self) -> Self:
+        if self.fusion and self.method != "exact":
+            raise ValueError(f"with fusion mappings are exact; leave out '{self.method}'")
+        return self
 
 
 class SearchModel(StrictModel):

@@ -86,7 +86,12 @@ def kernel_slices(metrics: Metrics) -> Iterator[Slice]:
 
 def operator_timeline(operator: Operator, schedule: Schedule) -> tuple[int, list[Slice]]:
     """Latency of one operator, and its slices from time zero."""
-    recorder = _Recorder(_tracks(operator, schedule))
+    return schedule_timeline(schedule, _tracks(operator, schedule))
+
+
+def schedule_timeline(schedule: Schedule, tracks: dict[str, str]) -> tuple[int, list[Slice]]:
+    """As ``operator_timeline``; ``tracks`` names the track of each process."""
+    recorder = _Recorder(tracks)
     latency = simulate(schedule, listeners=Listeners(issue=recorder.issue, skip=recorder.skip))
     return latency, recorder.slices
 

@@ -32,10 +32,18 @@ def write_trace(
     Loops that reached a steady state are one slice, labelled with the iterations it stands
     for and, on a port, how long of it the port was busy.
     """
-    slices = timeline(workload, architecture, mappings, price_of)
+    write_slices(
+        path, workload.name, timeline(workload, architecture, mappings, price_of), max_bytes
+    )
+
+
+def write_slices(
+    path: Path, name: str, slices: Iterator[Slice], max_bytes: int = MAX_BYTES
+) -> None:
+    """As ``write_trace``, for slices of any run of the workload called ``name``."""
     partial = path.with_name(f"{path.name}.partial")
     try:
-        _write(partial, _document(slices), max_bytes, workload.name)
+        _write(partial, _document(slices), max_bytes, name)
         partial.replace(path)
     except OSError as error:
         raise InputError(Problem(f"cannot write the trace: {error.strerror}", str(path))) from error

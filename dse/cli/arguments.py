@@ -45,6 +45,13 @@ Engine = Annotated[
         help="What runs event simulations: compiled code, or SimPy. They agree to the picosecond.",
     ),
 ]
+Fuse = Annotated[
+    bool,
+    typer.Option(
+        "--fuse",
+        help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),

@@ -63,7 +63,7 @@ def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, .
     for operator in metrics.operators:
         yield (
             operator.name,
-            kinds[operator.name],
+            kinds.get(operator.name, "fused"),
             f"{operator.macs:,}" if operator.macs else "",
             format_time_ps(operator.latency_ps),
             percent(operator.latency_ps / metrics.latency_ps),

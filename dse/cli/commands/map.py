@@ -16,7 +16,10 @@ from dse.cli import arguments, inputs
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
+from dse.cli.schedules import print_schedule
 from dse.document import metrics_document
+from dse.plan_document import schedule_document
+from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -25,6 +28,7 @@ from mapper.search.network import map_each
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import cost_model
+from sim.plan import evaluate_plan
 from sim.prices import price
 
 COLUMNS = ("operator", ">latency", ">energy", "bound by", ">calls", "optimal", ">gap", ">seconds")
@@ -58,9 +62,10 @@ def run(
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
     assignments: arguments.Assignments = None,
+    fuse: arguments.Fuse = False,
     as_json: arguments.Json = False,
 ) -> None:
-    """Find the best mapping of each operator.
+    """Find the best mapping of each operator, or (--fuse) of the network as a whole.
 
     Says how many mappings were priced, whether the result is proven optimal, and how far it can
     be from a bound that no mapping beats.
@@ -69,6 +74,10 @@ def run(
     method = chosen_method(search, budget, seed)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
+    if fuse:
+        not_chosen(method)
+        run_fused(network, architecture, objective, op, as_json=as_json)
+        return
     found = find(only(network, op) if op else network, architecture, objective, method)
     if as_json:
         print_json(document(found))
@@ -87,6 +96,29 @@ def chosen_method(name: str, budget: int | None, seed: int | None) -> Method:
             raise InputError(Problem(f"{value} is out of range; allowed 1 or more", where=option))
     given = {"budget": budget, "seed": seed}
     return Method(name=name, **{key: value for key, value in given.items() if value is not None})
+
+
+def not_chosen(method: Method) -> None:
+    """A whole network is scheduled with exact mappings."""
+    if method.name != EXACT.name:
+        message = f"--fuse searches exactly; leave out '{method.name}'"
+        raise InputError(Problem(message, where="--search"))
+
+
+def run_fused(
+    workload: Workload, architecture: Architecture, objective: str, op: str | None, *, as_json: bool
+) -> None:
+    """The schedule of the whole network instead of one mapping per operator."""
+    if op is not None:
+        raise InputError(Problem("--fuse is about the whole network; leave out --op", "--fuse"))
+    say_if_compiling()
+    found = schedule(workload, architecture, objective)
+    metrics = evaluate_plan("analytical", workload, architecture, found.plan)
+    if as_json:
+        print_json({**metrics_document(metrics), "schedule": schedule_document(found)})
+        return
+    results().print(f"{workload.name} on {architecture.name}, for least {objective}")
+    print_schedule(results(), workload, found, metrics)
 
 
 def only(workload: Workload, name: str) -> Workload:
