@@ -10,7 +10,9 @@ from arch.schema import StrictModel
 from dse.quantities import QUANTITIES
 from mapper.search.method import BUDGET, METHODS
 
-MappingMethod = Literal["exact", "heuristic", "annealing", "climbing", "genetic", "random"]
+MappingMethod = Literal[
+    "exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random"
+]
 assert set(METHODS) == set(MappingMethod.__args__)  # type: ignore[attr-defined]
 Objective = Literal["latency", "energy", "area", "power", "edp"]
 assert set(QUANTITIES) == set(Objective.__args__)  # type: ignore[attr-defined]

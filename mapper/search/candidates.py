@@ -111,7 +111,9 @@ class Candidates:
 
     def shares(self, candidate: Candidate) -> Shares:
         """Where room, time and energy of a candidate that fits go."""
-        return shares(self._volumes(candidate), self.costs[candidate.order])
+        return shares(
+            self._volumes(candidate), self.models[candidate.order], self.costs[candidate.order]
+        )
 
     def _answer(self, candidate: Candidate) -> FloatArray:
         if candidate not in self._answers:

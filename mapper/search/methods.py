@@ -17,6 +17,7 @@ from mapper.search.coefficients import Coefficients
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.genetic import evolve
 from mapper.search.method import EXACT, Method
+from mapper.search.q_learning import learn
 from mapper.search.random_draws import draw
 from mapper.search.space import stage_orders
 from mapper.search.starts import NothingFits
@@ -30,6 +31,7 @@ WALKS: Mapping[str, Walk] = {
     "annealing": anneal,
     "climbing": climb,
     "genetic": evolve,
+    "q_learning": learn,
     "random": draw,
 }
 

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.schedules import totals
+from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Way, simulate
+from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
@@ -40,7 +43,8 @@ def run(
     """Simulate a workload on an architecture.
 
     Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
-    model then says what the run costs.
+    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
+    requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
@@ -48,6 +52,11 @@ def run(
     if trace is not None:
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    if is_stream(workload):
+        if trace is not None:
+            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
+        run_stream(architecture, workload, as_json=as_json)
+        return
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
