@@ -163,7 +163,7 @@ def find(workload: Workload, architecture: Architecture, objective: str, method:
 
 def document(found: Found) -> dict[str, Any]:
     """The document of ``dse simulate --json``, with each operator's mapping and its proof."""
-    plain = metrics_document(found.metrics)
+    plain = metrics_document(found.metrics) | {"folded": list(found.workload.folded)}
     for entry in plain["operators"]:
         result = found.searched[entry["name"]]
         operator = found.workload.operator(entry["name"])
