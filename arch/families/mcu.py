@@ -54,6 +54,7 @@ class Kernels:
 
     library: str
     planner: str
+    goal: str
     rates: Mapping[str, Rate] = field(hash=False)
     per_segment: float
     per_layer: float
@@ -108,6 +109,8 @@ class KernelsConfig(StrictModel):
     library: str
     planner: Planner
     """Who places activations in SRAM."""
+    goal: Literal["least_memory", "fastest_that_fits"] = "least_memory"
+    """What the planner ``optimal`` looks for."""
     conv_per_mac: Cycles
     conv_per_output: Cycles
     depthwise_per_mac: Cycles
@@ -236,6 +239,7 @@ def _kernels(config: KernelsConfig) -> Kernels:
     return Kernels(
         library=config.library,
         planner=config.planner,
+        goal=config.goal,
         rates={
             "conv2d": Rate(per_mac=config.conv_per_mac, per_output=config.conv_per_output),
             "depthwise": Rate(
