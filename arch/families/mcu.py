@@ -14,7 +14,16 @@ from arch.fields import Clock
 from arch.quantity import Quantity
 from arch.registry import register_family
 from arch.schema import Finding, StrictModel
-from arch.spec import PS_PER_S, Architecture, Axis, Compute, Intrinsic, Memory
+from arch.spec import (
+    PS_PER_S,
+    ROLES,
+    VECTOR_OPERATIONS,
+    Architecture,
+    Axis,
+    Compute,
+    Intrinsic,
+    Memory,
+)
 
 Planner = Literal["tflm", "tinyengine", "hmcos", "vmcu", "optimal"]
 
@@ -205,7 +214,7 @@ def _sram(name: str, config: Any, clock_hz: int) -> McuSram:
     return McuSram(
         name=name,
         size_bytes=config.size,
-        roles=("input", "output"),
+        roles=ROLES,
         read_bytes_per_s=4 * clock_hz,
         write_bytes_per_s=4 * clock_hz,
         shared_port=True,
@@ -218,7 +227,7 @@ def _core(name: str, config: CoreConfig, kernels: Any, clock_hz: int) -> McuCore
     macs = MACS_PER_CYCLE[config.simd]
     intrinsic = Intrinsic(
         name=f"{config.core}_{config.simd}",
-        operations=("mac",),
+        operations=("mac", *VECTOR_OPERATIONS),
         axes=(Axis(name="products", size=macs, dim_classes=("k",)),),
         dtypes=("int8",),
         interval_ps=round(PS_PER_S / clock_hz),
