@@ -221,11 +221,16 @@ def leave_one_out(
             f"{times[-1]:+.1%}",
             energy,
         )
-    for name, errors in (("latency", times), ("energy", energies)):
-        size = np.abs(errors)
-        text = f"{name}: {len(size)} runs, median error {np.median(size):.1%}, "
-        table.caption = f"{table.caption or ''}{text}90th percentile {np.quantile(size, 0.9):.1%}, worst {size.max():.1%}\n"
+    table.caption = f"{summary('latency', times)}\n{summary('energy', energies)}"
     return table
+
+
+def summary(name: str, errors: Sequence[float]) -> str:
+    size = np.abs(errors)
+    return (
+        f"{name}: {len(size)} runs, median error {np.median(size):.1%}, "
+        f"90th percentile {np.quantile(size, 0.9):.1%}, worst {size.max():.1%}"
+    )
 
 
 def rate_table(found: Fit, rows: Sequence[Run]) -> Table:

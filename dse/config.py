@@ -36,10 +36,15 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """What the mapping search minimises for each operator, and how hard it tries."""
+    """What the mapping search minimises for each operator, and how hard it tries.
+
+    With ``fusion`` the whole schedule is searched: groups of operators over tiles, and tensors
+    that stay on the chip.
+    """
 
     objective: str
     effort: str
+    fusion: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +105,11 @@ def to_plain(config: SearchConfig) -> dict[str, Any]:
             {"path": p.path, "values": list(p.values), "ordered": p.ordered, "ties": list(p.ties)}
             for p in config.space.parameters
         ],
-        "mapping": {"objective": config.mapping.objective, "effort": config.mapping.effort},
+        "mapping": {
+            "objective": config.mapping.objective,
+            "effort": config.mapping.effort,
+            "fusion": config.mapping.fusion,
+        },
         "objectives": [o.name for o in config.objectives],
         "constraints": [
             {"quantity": c.quantity.name, "limit": c.limit, "text": c.text}

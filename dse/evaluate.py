@@ -13,7 +13,7 @@ from dse.config import SearchConfig
 from dse.document import metrics_document
 from dse.limits import broken, violations
 from dse.mapping_document import mapping_document
-from dse.simulation import Simulation, simulate
+from dse.simulation import Simulation, Way, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
@@ -85,8 +85,9 @@ class PointEvaluator:
         )
 
     def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
-        fidelity, objective = self.config.fidelity, self.config.mapping.objective
-        return simulate(workload, architecture, fidelity, objective, engine=self.engine)
+        mapping = self.config.mapping
+        way = Way(engine=self.engine, fuse=mapping.fusion)
+        return simulate(workload, architecture, self.config.fidelity, mapping.objective, way)
 
     def _unmapped(
         self, architecture: Architecture, reason: str, violated: Mapping[str, float]
@@ -134,4 +135,4 @@ def document(run: Simulation) -> dict[str, Any]:
                 "gap": result.gap,
                 **mapping_document(result.mapping),
             }
-    return plain
+    return plain | run.schedule_document()

@@ -219,7 +219,11 @@ def _config(checked: SearchModel, draft: _Draft, text: str) -> SearchConfig:
         arch=checked.arch,
         base=architecture.document,
         space=Space(parameters=tuple(draft.parameters)),
-        mapping=MappingSettings(objective=checked.mapping.objective, effort=checked.mapping.effort),
+        mapping=MappingSettings(
+            objective=checked.mapping.objective,
+            effort=checked.mapping.effort,
+            fusion=checked.mapping.fusion,
+        ),
         objectives=tuple(QUANTITIES[name] for name in checked.objectives),
         constraints=tuple(draft.constraints),
         fidelity=checked.fidelity,

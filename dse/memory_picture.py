@@ -18,6 +18,13 @@ WIDE = 1.5
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
+def check_format(path: Path) -> None:
+    """``InputError`` for a suffix that names no picture."""
+    if path.suffix not in SUFFIXES:
+        message = f"unknown picture format '{path.suffix}'; allowed {', '.join(SUFFIXES)}"
+        raise InputError(Problem(message, where=str(path)))
+
+
 def draw(plan: MemoryPlan, title: str, path: Path) -> None:
     """Writes the picture; its suffix says in which format."""
     import matplotlib
@@ -25,9 +32,6 @@ def draw(plan: MemoryPlan, title: str, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if path.suffix not in SUFFIXES:
-        message = f"unknown picture format '{path.suffix}'; allowed {', '.join(SUFFIXES)}"
-        raise InputError(Problem(message, where=str(path)))
     pyplot.rcParams["svg.hashsalt"] = "tilewright"
     width = min(24.0, 4.0 + 0.28 * len(plan.steps))
     figure, axes = pyplot.subplots(figsize=(width, 6.5), layout="constrained")

@@ -42,6 +42,8 @@ class MappingModel(StrictModel):
 
     objective: Literal["edp", "latency", "energy"] = "edp"
     effort: Literal["exact"] = "exact"
+    fusion: bool = False
+    """Search the whole schedule: operators fused over tiles, tensors kept on the chip."""
 
 
 class SearchModel(StrictModel):

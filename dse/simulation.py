@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from arch.spec import Architecture
+from dse.plan_document import schedule_document
+from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
 from mapper.search.network import map_workload
+from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 from sim.kernel_models import evaluate, runs_kernels
+from sim.plan import evaluate_plan
+from sim.plan_timeline import plan_timeline
 from sim.prices import price
+from sim.timeline import EVERYTHING, Slice, View, timeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How to find out: which engine simulates, whether the whole schedule is searched."""
+
+    engine: str = DEFAULT
+    fuse: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What a run costs, and how each operator's mapping was found (nothing for kernels)."""
+    """What a run costs, and how each operator's mapping was found (nothing for kernels).
+
+    With a ``schedule``, operators of ``metrics`` are its units and ``results`` is empty.
+    """
 
     metrics: Metrics
     results: Mapping[str, SearchResult]
+    schedule: Schedule | None = None
 
     @property
     def mappings(self) -> dict[str, OperatorMapping]:
@@ -30,7 +49,20 @@ class Simulation:
     @property
     def calls(self) -> int:
         """Calls of a cost model: those of the mapping searches, and the final evaluation."""
-        return sum(result.calls for result in self.results.values()) + 1
+        searched = sum(result.calls for result in self.results.values())
+        return searched + (self.schedule.calls if self.schedule else 0) + 1
+
+    def timeline(
+        self, workload: Workload, architecture: Architecture, view: View = EVERYTHING
+    ) -> Iterator[Slice]:
+        """An event simulation of the run."""
+        if self.schedule is not None:
+            return plan_timeline(workload, architecture, self.schedule.plan, view)
+        return timeline(workload, architecture, self.mappings, view=view)
+
+    def schedule_document(self) -> dict[str, Any]:
+        """What to add to the document of the metrics."""
+        return {} if self.schedule is None else {"schedule": schedule_document(self.schedule)}
 
 
 def simulate(
@@ -38,17 +70,20 @@ def simulate(
     architecture: Architecture,
     fidelity: str,
     objective: str,
-    *,
-    engine: str = DEFAULT,
+    way: Way | None = None,
 ) -> Simulation:
-    """Every operator at its best mapping for ``objective``, at ``fidelity``; simulations run on
-    ``engine``.
+    """Every operator at its best mapping for ``objective``, at ``fidelity``.
 
     Raises ``InfeasibleError`` if the hardware cannot run the workload.
     """
+    way = way or Way()
+    if way.fuse:
+        found = schedule(workload, architecture, objective)
+        metrics = evaluate_plan(fidelity, workload, architecture, found.plan, engine=way.engine)
+        return Simulation(metrics=metrics, results={}, schedule=found)
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
         results = map_workload(workload, architecture, price, objective)
     mappings = {name: result.mapping for name, result in results.items()}
-    metrics = evaluate(workload, architecture, mappings, fidelity, engine)
+    metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)
     return Simulation(metrics=metrics, results=results)

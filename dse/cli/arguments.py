@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from mapper.memory_plan import PLANNER_NAMES
 
 Arch = Annotated[
     str,
@@ -45,7 +48,24 @@ Engine = Annotated[
         help="What runs event simulations: compiled code, or SimPy. They agree to the picosecond.",
     ),
 ]
+Fuse = Annotated[
+    bool,
+    typer.Option(
+        "--fuse",
+        help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),
+]
+
+Planner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(PLANNER_NAMES), help="Who places activations in a microcontroller's SRAM."
+    ),
+]
+MemoryMap = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
 ]

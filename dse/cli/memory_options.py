@@ -9,10 +9,19 @@ from arch.spec import Architecture
 from dse.cli import inputs
 from dse.cli.console import messages, results
 from dse.cli.memory_view import print_plan
-from dse.memory_picture import draw
+from dse.memory_picture import check_format, draw
 from mapper.memory_plan.mcu import is_planned, plan_on
 from mapper.memory_plan.planners import PLANNERS
 from mapper.workload.graph import Workload
+
+
+def asked(planner: str | None, memory_map: Path | None, architecture: Architecture) -> Architecture:
+    """Checks both options before anything is computed; the architecture with its planner."""
+    if memory_map is not None:
+        _check_planned("--memory-map", architecture)
+        check_format(memory_map)
+        inputs.output_file("--memory-map", memory_map)
+    return planned_by(planner, architecture)
 
 
 def planned_by(planner: str | None, architecture: Architecture) -> Architecture:
@@ -25,12 +34,6 @@ def planned_by(planner: str | None, architecture: Architecture) -> Architecture:
     components = architecture.document["components"]
     name = next(name for name, c in components.items() if c["kind"] == "kernels")
     return architecture.with_overrides({f"{name}.planner": planner})
-
-
-def check_map(path: Path, architecture: Architecture) -> None:
-    """Before anything is computed: whether there will be a picture, and a place for it."""
-    _check_planned("--memory-map", architecture)
-    inputs.output_file("--memory-map", path)
 
 
 def draw_map(workload: Workload, architecture: Architecture, path: Path) -> None:

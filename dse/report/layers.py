@@ -67,9 +67,10 @@ def _documents(
 
 
 def pairs(config: SearchConfig, start: Trial, chosen: Trial) -> tuple[LayerPair, ...]:
-    """Layers of both designs side by side; empty unless both were simulated."""
+    """Layers of both designs side by side; empty unless both were simulated, and alike (designs
+    that fuse different operators have no common layers)."""
     before, after = layers(config, start), layers(config, chosen)
-    if not before or not after:
+    if [layer.name for layer in before] != [layer.name for layer in after]:
         return ()
     return tuple(LayerPair(start=a, chosen=b) for a, b in zip(before, after, strict=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from arch.registry import family_named
@@ -10,6 +10,7 @@ from arch.spec import Architecture
 from arch.technology import CORNERS
 from dse.config import SearchConfig
 from dse.mapping_document import mapping_of
+from dse.plan_document import plan_of
 from dse.report.designs import recommended
 from dse.report.evidence import (
     Evidence,
@@ -19,11 +20,14 @@ from dse.report.evidence import (
 )
 from dse.study import Study
 from dse.trial import Trial
-from mapper.cost import Mappings
+from mapper.cost import Mappings, Metrics
+from mapper.plan import Plan
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import evaluate
 from sim.models import FIDELITIES
+from sim.plan import evaluate_plan
+from sim.plan_timeline import plan_timeline
 from sim.timeline import Slice, timeline
 
 #: The parameter that chooses among the sources of the technology's numbers.
@@ -37,6 +41,18 @@ class _Mapped:
     trial: Trial
     architecture: Architecture
     mappings: Mapping[str, Mappings]
+    plans: Mapping[str, Plan]
+
+    def run(self, workload: Workload, spec: str, fidelity: str) -> Metrics:
+        """The workload again, as it was mapped or scheduled then."""
+        if spec in self.plans:
+            return evaluate_plan(fidelity, workload, self.architecture, self.plans[spec])
+        return evaluate(workload, self.architecture, self.mappings[spec], fidelity)
+
+    def timeline(self, workload: Workload, spec: str) -> Iterator[Slice]:
+        if spec in self.plans:
+            return plan_timeline(workload, self.architecture, self.plans[spec])
+        return timeline(workload, self.architecture, self.mappings[spec])
 
 
 def collect(study: Study) -> Evidence:
@@ -47,7 +63,12 @@ def collect(study: Study) -> Evidence:
     wanted = {t.number: t for t in (study.start, *found)}
     architectures = {n: config.architecture(t.overrides) for n, t in wanted.items()}
     mapped = {
-        n: _Mapped(trial=t, architecture=architectures[n], mappings=_mappings(t))
+        n: _Mapped(
+            trial=t,
+            architecture=architectures[n],
+            mappings=_mappings(t),
+            plans=_plans(t),
+        )
         for n, t in wanted.items()
         if t.metrics is not None
     }
@@ -73,6 +94,14 @@ def _mappings(trial: Trial) -> dict[str, Mappings]:
             if "mapping" in o
         }
         for spec, document in (trial.metrics or {}).items()
+    }
+
+
+def _plans(trial: Trial) -> dict[str, Plan]:
+    return {
+        spec: plan_of(document["schedule"]["plan"])
+        for spec, document in (trial.metrics or {}).items()
+        if "schedule" in document
     }
 
 
@@ -109,8 +138,7 @@ def _totals(
     """The quantities of a trial, by key."""
     latency = energy = 0.0
     for w in config.workloads:
-        mappings = mapped.mappings[w.spec]
-        run = evaluate(workloads[w.spec], mapped.architecture, mappings, fidelity)
+        run = mapped.run(workloads[w.spec], w.spec, fidelity)
         latency += w.weight * run.latency_ps
         energy += w.weight * run.energy_pj
     return {
@@ -142,4 +170,4 @@ def _range(
 
 
 def _timeline(spec: str, workload: Workload, mapped: _Mapped) -> tuple[Slice, ...]:
-    return tuple(timeline(workload, mapped.architecture, mapped.mappings[spec]))
+    return tuple(mapped.timeline(workload, spec))

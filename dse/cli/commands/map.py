@@ -16,7 +16,10 @@ from dse.cli import arguments, inputs
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
+from dse.cli.schedules import print_schedule
 from dse.document import metrics_document
+from dse.plan_document import schedule_document
+from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -24,6 +27,7 @@ from mapper.search.network import map_each
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import cost_model
+from sim.plan import evaluate_plan
 from sim.prices import price
 
 COLUMNS = ("operator", ">latency", ">energy", "bound by", ">calls", "optimal", ">gap", ">seconds")
@@ -47,9 +51,10 @@ def run(
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
+    fuse: arguments.Fuse = False,
     as_json: arguments.Json = False,
 ) -> None:
-    """Find the best mapping of each operator.
+    """Find the best mapping of each operator, or (--fuse) of the network as a whole.
 
     Says how many mappings were priced, whether the result is proven optimal, and how far it can
     be from a bound that no mapping beats.
@@ -57,11 +62,30 @@ def run(
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
+    if fuse:
+        run_fused(network, architecture, objective, op, as_json=as_json)
+        return
     found = find(only(network, op) if op else network, architecture, objective)
     if as_json:
         print_json(document(found))
     else:
         print_found(found, nests=op is not None or len(network.operators) == 1)
+
+
+def run_fused(
+    workload: Workload, architecture: Architecture, objective: str, op: str | None, *, as_json: bool
+) -> None:
+    """The schedule of the whole network instead of one mapping per operator."""
+    if op is not None:
+        raise InputError(Problem("--fuse is about the whole network; leave out --op", "--fuse"))
+    say_if_compiling()
+    found = schedule(workload, architecture, objective)
+    metrics = evaluate_plan("analytical", workload, architecture, found.plan)
+    if as_json:
+        print_json({**metrics_document(metrics), "schedule": schedule_document(found)})
+        return
+    results().print(f"{workload.name} on {architecture.name}, for least {objective}")
+    print_schedule(results(), workload, found, metrics)
 
 
 def only(workload: Workload, name: str) -> Workload:
@@ -106,7 +130,7 @@ def find(workload: Workload, architecture: Architecture, objective: str) -> Foun
 
 def document(found: Found) -> dict[str, Any]:
     """The document of ``dse simulate --json``, with each operator's mapping and its proof."""
-    plain = metrics_document(found.metrics)
+    plain = metrics_document(found.metrics) | {"folded": list(found.workload.folded)}
     for entry in plain["operators"]:
         result = found.searched[entry["name"]]
         operator = found.workload.operator(entry["name"])

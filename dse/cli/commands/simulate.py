@@ -7,19 +7,22 @@ from typing import Annotated
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, memory_options, views
 from dse.cli.compiling import say_if_compiling
-from dse.cli.console import messages, print_json, results
+from dse.cli.console import print_json, results
+from dse.cli.pictures import Pictures
+from dse.cli.schedules import totals
+from dse.cli.stream import run_stream
 from dse.document import metrics_document
-from dse.simulation import simulate
-from mapper.memory_plan.planners import PLANNERS
+from dse.simulation import Way, simulate
+from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
 from sim.models import FIDELITIES
-from sim.trace import write_trace
 
 
 def run(
@@ -31,45 +34,56 @@ def run(
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = DEFAULT,
-    planner: Annotated[
+    fuse: arguments.Fuse = False,
+    planner: arguments.Planner = None,
+    memory_map: arguments.MemoryMap = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+    ] = None,
+    trace_window: Annotated[
         str | None,
         typer.Option(
-            metavar="|".join(PLANNERS), help="Who places activations in a microcontroller's SRAM."
+            metavar="START:END",
+            help="Trace only this part of the run, every tile of it, as in 10us:20us.",
         ),
     ] = None,
-    memory_map: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
+    timeline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Simulate a workload on an architecture.
 
-    Every operator gets its best mapping first; the chosen model then says what the run costs.
+    Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
+    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
+    requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     inputs.choice("--engine", engine, tuple(ENGINES))
-    if trace is not None:
-        inputs.output_file("--trace", trace)
-    overrides = inputs.overrides(assignments or [])
-    architecture = memory_options.planned_by(planner, load_architecture(arch, overrides))
-    if memory_map is not None:
-        memory_options.check_map(memory_map, architecture)
+    pictures = Pictures.asked(trace, trace_window, timeline)
+    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    architecture = memory_options.asked(planner, memory_map, architecture)
+    if is_stream(workload):
+        if trace is not None:
+            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
+        run_stream(architecture, workload, as_json=as_json)
+        return
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
-    simulation = simulate(network, architecture, fidelity, objective, engine=engine)
+    simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
     metrics = simulation.metrics
-    if trace is not None:
-        write_trace(trace, network, architecture, simulation.mappings)
-        messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
+    pictures.write(network, architecture, simulation)
     if memory_map is not None:
         memory_options.draw_map(network, architecture, memory_map)
     if as_json:
-        print_json(metrics_document(metrics))
+        folded = {"folded": list(network.folded)}
+        print_json(metrics_document(metrics) | folded | simulation.schedule_document())
     else:
+        if simulation.schedule is not None:
+            for name, text in totals(simulation.schedule):
+                results().print(f"  {name:<12} {text}")
         views.print_metrics(results(), network, architecture, metrics)
         memory_options.show(network, architecture)
