@@ -69,3 +69,17 @@ Planner = Annotated[
 MemoryMap = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
 ]
+Trace = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+]
+TraceWindow = Annotated[
+    str | None,
+    typer.Option(
+        metavar="START:END",
+        help="Trace only this part of the run, every tile of it, as in 10us:20us.",
+    ),
+]
+Timeline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
+]
