@@ -20,7 +20,8 @@ from arch.datatypes import BITS
 from arch.errors import InputError, Problem, unknown
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
-from mapper.workload.torch_import.export import Traced, lower_traced, trace
+from mapper.workload.torch_import.export import Traced, trace
+from mapper.workload.torch_import.importing import import_module
 
 _SPEC = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)(?::(?P<parameters>.*))?")
 
@@ -44,6 +45,10 @@ _EXPECTED = (
     "expected a torch.nn.Module and its example inputs: a tensor, a tuple of arguments or a "
     "dictionary of keyword arguments"
 )
+
+
+class UserCodeError(InputError):
+    """The user's own code failed; it may work with real tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +88,14 @@ def _check_function_is_named(spec: str) -> None:
 
 def user_workload(network: UserNetwork) -> Workload:
     """Run the function and import what it returns."""
-    dtype = network.parameters.get("dtype")
-    traced = _traced(network)
-    return lower_traced(traced, name=network.title, dtype=None if dtype is None else str(dtype))
+    failure: UserCodeError | None = None
+    for device in _DEVICES:
+        try:
+            return _imported_on(device, network)
+        except UserCodeError as error:
+            failure = error
+    assert failure is not None
+    raise failure
 
 
 def _functions(file: Path) -> list[str]:
@@ -101,18 +111,7 @@ def _functions(file: Path) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-def _traced(network: UserNetwork) -> Traced:
-    failure: InputError | None = None
-    for device in _DEVICES:
-        try:
-            return _traced_on(device, network)
-        except InputError as error:
-            failure = error
-    assert failure is not None
-    raise failure
-
-
-def _traced_on(device: str, network: UserNetwork) -> Traced:
+def _imported_on(device: str, network: UserNetwork) -> Workload:
     import torch
 
     with _users_code(network, "cannot be imported"):
@@ -121,8 +120,15 @@ def _traced_on(device: str, network: UserNetwork) -> Traced:
         with _users_code(network, f"{network.function}() fails"):
             result = function()
         module, arguments, keywords = _checked(network, result)
-        with _users_code(network, _NOT_TRACED):
-            return trace(module, arguments, keywords)
+
+        def traced() -> Traced:
+            with _users_code(network, _NOT_TRACED):
+                return trace(module, arguments, keywords)
+
+        dtype = network.parameters.get("dtype")
+        return import_module(
+            module, traced, name=network.title, dtype=None if dtype is None else str(dtype)
+        )
 
 
 def _load(network: UserNetwork) -> Callable[[], Any]:
@@ -172,7 +178,7 @@ def _users_code(network: UserNetwork, failing: str) -> Iterator[None]:
         line = _line_in(network.file, error)
         text = " ".join(str(error).split("\n\n")[0].split()) or "no message"
         message = f"{failing}: {type(error).__name__}: {text}"
-        raise InputError(Problem(message, file=network.file, line=line)) from error
+        raise UserCodeError(Problem(message, file=network.file, line=line)) from error
     finally:
         sys.path.remove(folder)
 
