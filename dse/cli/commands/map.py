@@ -17,6 +17,7 @@ from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
 from dse.cli.schedules import print_schedule
+from dse.cli.unrolling import parse_unrolling, restricted
 from dse.document import metrics_document
 from dse.plan_document import schedule_document
 from dse.scheduling import schedule
@@ -51,6 +52,14 @@ def run(
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
+    unroll: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=LOOPS",
+            help="With --op: unroll only these loops over an axis of the array, as in rows=C+R "
+            "(see: dse match --arch). May be repeated; axes that are left out unroll nothing.",
+        ),
+    ] = None,
     fuse: arguments.Fuse = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -65,11 +74,23 @@ def run(
     if fuse:
         run_fused(network, architecture, objective, op, as_json=as_json)
         return
-    found = find(only(network, op) if op else network, architecture, objective)
+    chosen = only(network, op) if op else network
+    if unroll:
+        chosen, architecture = unrolled(chosen, architecture, unroll)
+    found = find(chosen, architecture, objective)
     if as_json:
         print_json(document(found))
     else:
         print_found(found, nests=op is not None or len(network.operators) == 1)
+
+
+def unrolled(
+    workload: Workload, architecture: Architecture, texts: list[str]
+) -> tuple[Workload, Architecture]:
+    """The search restricted to the given loops over the array."""
+    if len(workload.operators) > 1:
+        raise InputError(Problem("is about one operator; add --op NAME", where="--unroll"))
+    return restricted(workload, architecture, parse_unrolling(texts))
 
 
 def run_fused(
