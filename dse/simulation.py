@@ -20,7 +20,7 @@ from sim.kernel_models import evaluate, runs_kernels
 from sim.plan import evaluate_plan
 from sim.plan_timeline import plan_timeline
 from sim.prices import price
-from sim.timeline import Slice, timeline
+from sim.timeline import EVERYTHING, Slice, View, timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,13 @@ class Simulation:
         searched = sum(result.calls for result in self.results.values())
         return searched + (self.schedule.calls if self.schedule else 0) + 1
 
-    def timeline(self, workload: Workload, architecture: Architecture) -> Iterator[Slice]:
+    def timeline(
+        self, workload: Workload, architecture: Architecture, view: View = EVERYTHING
+    ) -> Iterator[Slice]:
         """An event simulation of the run."""
         if self.schedule is not None:
-            return plan_timeline(workload, architecture, self.schedule.plan)
-        return timeline(workload, architecture, self.mappings)
+            return plan_timeline(workload, architecture, self.schedule.plan, view)
+        return timeline(workload, architecture, self.mappings, view=view)
 
     def schedule_document(self) -> dict[str, Any]:
         """What to add to the document of the metrics."""

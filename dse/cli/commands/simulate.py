@@ -11,7 +11,8 @@ from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
-from dse.cli.console import messages, print_json, results
+from dse.cli.console import print_json, results
+from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
@@ -22,7 +23,6 @@ from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
 from sim.models import FIDELITIES
-from sim.trace import write_slices
 
 
 def run(
@@ -36,7 +36,18 @@ def run(
     engine: arguments.Engine = DEFAULT,
     fuse: arguments.Fuse = False,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
+        Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+    ] = None,
+    trace_window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="START:END",
+            help="Trace only this part of the run, every tile of it, as in 10us:20us.",
+        ),
+    ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -49,8 +60,7 @@ def run(
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     inputs.choice("--engine", engine, tuple(ENGINES))
-    if trace is not None:
-        inputs.output_file("--trace", trace)
+    pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if is_stream(workload):
         if trace is not None:
@@ -62,9 +72,7 @@ def run(
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
     metrics = simulation.metrics
-    if trace is not None:
-        write_slices(trace, network.name, simulation.timeline(network, architecture))
-        messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
+    pictures.write(network, architecture, simulation)
     if as_json:
         folded = {"folded": list(network.folded)}
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
