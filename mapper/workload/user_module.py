@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import itertools
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,8 @@ def _functions(file: Path) -> dict[str, ast.FunctionDef]:
 def _arguments(function: ast.FunctionDef, file: Path) -> tuple[Parameter, ...]:
     """What may be chosen about a function's network: its arguments that are whole numbers."""
     arguments = [*function.args.posonlyargs, *function.args.args]
-    defaults: list[ast.expr | None] = [*function.args.defaults]
-    defaults = [None] * (len(arguments) - len(defaults)) + defaults
+    given: Sequence[ast.expr | None] = function.args.defaults
+    defaults = (*itertools.repeat(None, len(arguments) - len(given)), *given)
     pairs = [
         *zip(arguments, defaults, strict=True),
         *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True),
