@@ -174,6 +174,23 @@ def test_types_are_those_of_the_module_unless_replaced() -> None:
     )
 
 
+def test_a_result_that_is_only_read_narrower_is_stored_narrower() -> None:
+    narrow = imported(Function(lambda net, x: net.linear(x).to(torch.bfloat16) * 2), ROWS)
+    assert [(o.kind, narrow.tensor(o.output.tensor).dtype) for o in narrow.operators] == [
+        ("gemm", "bf16")
+    ]
+    wide = imported(Function(lambda net, x: net.linear(x.to(torch.float64).float())), ROWS)
+    assert wide.tensor(wide.operators[0].inputs[0].tensor).dtype == "fp32"
+
+    def both(net: Function, x: Tensor) -> object:
+        y = net.linear(x)
+        return y.to(torch.bfloat16) + y.sin().to(torch.bfloat16), y
+
+    (gemm, *_) = imported(Function(both), ROWS).operators
+    assert gemm.accumulator_dtype == "fp32"
+    assert imported(Function(both), ROWS).tensor(gemm.output.tensor).dtype == "fp32"
+
+
 def test_one_parameter_used_twice_is_one_tensor() -> None:
     module = Function(lambda net, x: net.linear(net.linear(x)))
     workload = imported(module, ROWS)
