@@ -116,7 +116,7 @@ def only(workload: Workload, name: str) -> Workload:
         raise InputError(Problem(unknown("operator", name, list(operators)), where="--op"))
     operator = operators[name]
     kinds = {access.tensor: "input" for access in operator.inputs}
-    kinds[operator.output.tensor] = "output"
+    kinds.setdefault(operator.output.tensor, "output")
     tensors = [tensor for tensor in workload.tensors if tensor.name in kinds]
     return Workload(
         name=f"{workload.name} {name}",
