@@ -35,9 +35,14 @@ def parse_unrolling(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def restricted(
-    workload: Workload, architecture: Architecture, chosen: Mapping[str, tuple[str, ...]]
+    workload: Workload, architecture: Architecture, texts: Sequence[str]
 ) -> tuple[Workload, Architecture]:
-    """A workload of one operator and its hardware, unrolling only as chosen."""
+    """A workload of one operator and its hardware, unrolling only as said, if anything is."""
+    if not texts:
+        return workload, architecture
+    if len(workload.operators) > 1:
+        raise InputError(Problem("is about one operator; add --op NAME", where="--unroll"))
+    chosen = parse_unrolling(texts)
     (operator,) = workload.operators
     run = execution(workload, operator, architecture)
     axes = {axis.name: axis for axis in run.intrinsic.axes}

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, inputs, views
@@ -65,8 +64,7 @@ def run(
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if is_stream(workload):
-        if trace is not None:
-            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
+        pictures.refuse("a stream of requests has no timeline")
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
