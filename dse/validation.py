@@ -143,11 +143,17 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
     return value
 
 
-def compare(rows: Sequence[Measured], model: GpuModel, warnings: Sequence[str] = ()) -> Comparison:
+def compare(
+    rows: Sequence[Measured],
+    model: GpuModel,
+    warnings: Sequence[str] = (),
+    overhead_us: float = 0.0,
+) -> Comparison:
+    """``overhead_us`` is what a measurement by the host's clock has besides the kernel."""
     found = predict([row.call for row in rows], model)
     return Comparison(
         rows=tuple(rows),
-        time_us=found.time_us,
+        time_us=found.time_us + overhead_us,
         energy_mj=found.energy_mj,
         warnings=tuple(warnings),
     )
