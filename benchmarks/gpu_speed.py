@@ -1,6 +1,6 @@
 """How many kernels are predicted per second.
 
-    OMP_NUM_THREADS=1 python benchmarks/gpu_speed.py
+OMP_NUM_THREADS=1 python benchmarks/gpu_speed.py
 """
 
 from __future__ import annotations

@@ -106,7 +106,10 @@ def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) ->
         raise ValueError(unknown("kind", kind, list(PARAMS)))
     if dtype not in BYTES:
         raise ValueError(unknown("data type", dtype, list(BYTES)))
-    params = json.loads(line["params"])
+    try:
+        params = json.loads(line["params"])
+    except json.JSONDecodeError as error:
+        raise ValueError(f"params is not JSON: {error}") from error
     if not isinstance(params, dict):
         raise ValueError(f"params is {line['params']!r}, a JSON object is needed")
     ignored |= {(kind, name) for name in params if name not in _known(kind)}
