@@ -77,13 +77,11 @@ class Products:
 
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
-    """The demand of each product with the tile that is fastest, were overlap perfect."""
+    """The demand of each product with its fastest tile."""
     tiles = CANDIDATES[products.path].T
     all_tiles = _with_tiles(products, tuple(side[None, :] for side in tiles), constants, chip)
-    busiest = np.maximum(all_tiles.core_us, all_tiles.memory_us)
-    choice = np.argmin(all_tiles.fixed_us + busiest, axis=1)
-    chosen = tuple(side[choice][:, None] for side in tiles)
-    return _with_tiles(products, chosen, constants, chip).at(np.zeros(len(choice), dtype=np.int64))
+    choice = np.argmin(all_tiles.time_us(), axis=1)
+    return all_tiles.at(choice)
 
 
 def _column(values: Array) -> Array:
