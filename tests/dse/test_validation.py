@@ -105,3 +105,12 @@ def test_another_gpu_with_one_efficiency(capsys: pytest.CaptureFixture[str]) -> 
     total = json.loads(capsys.readouterr().out)["time"][0]
     assert total["rows"] == 17
     assert total["mape"] < 0.12
+
+
+def test_a_plot_has_a_panel_for_every_kind(tmp_path: Path) -> None:
+    rows = [row("row_sum", {"R": 128, "C": 1000}), row("gemm", {"M": 64, "N": 64, "K": 64})]
+    file = write(tmp_path / "a.csv", *rows)
+    picture = tmp_path / "a.svg"
+    assert main(["validate", "h200", "--csv", str(file), "--plot", str(picture)]) == 0
+    text = picture.read_text()
+    assert text.count('<g id="axes_') == 2
