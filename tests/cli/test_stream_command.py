@@ -50,6 +50,8 @@ def test_people_are_told_when_the_injection_limit_is_the_bottleneck(dse: Dse) ->
         ("stream:bytes=1MiB,pattern=random,stride=128", "only a sequential stream"),
         ("stream:bytes=1MiB,pattern=sequential,stride=1GiB", "reaches beyond the memory"),
         ("stream:bytes=64TiB,pattern=random", "allowed up to bytes="),
+        ("stream:bytes=1MiB,pattern=random,channels=one", "'one' needs a sequential stream"),
+        ("stream:bytes=1MiB,pattern=random,channels=2", "allowed all, one"),
         ("stream:bytes", "is not key=value"),
     ],
 )
