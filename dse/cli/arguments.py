@@ -55,6 +55,15 @@ Fuse = Annotated[
         help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
     ),
 ]
+Unroll = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unroll",
+        metavar="AXIS=LOOPS",
+        help="With --op: unroll only these loops over an axis of the array, as in rows=C+R "
+        "(see: dse match --arch). May be repeated; axes that are left out unroll nothing.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),

@@ -17,6 +17,7 @@ from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
 from dse.cli.schedules import print_schedule
+from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.plan_document import schedule_document
 from dse.scheduling import schedule
@@ -62,6 +63,7 @@ def run(
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
     assignments: arguments.Assignments = None,
+    unroll: arguments.Unroll = None,
     fuse: arguments.Fuse = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -78,7 +80,9 @@ def run(
         not_chosen(method)
         run_fused(network, architecture, objective, op, as_json=as_json)
         return
-    found = find(only(network, op) if op else network, architecture, objective, method)
+    chosen = only(network, op) if op else network
+    chosen, architecture = restricted(chosen, architecture, unroll or [])
+    found = find(chosen, architecture, objective, method)
     if as_json:
         print_json(document(found))
     else:
