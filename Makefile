@@ -58,5 +58,5 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a few minutes the first time, mostly PyTorch) ..."
-	$(PIP_INSTALL) -e '.[dev,onnx,transformers,cluster]'
+	$(PIP_INSTALL) -e '.[dev,onnx,cluster,transformers]'
 	@touch $@
