@@ -135,7 +135,9 @@ def _headlines(ours: dict[str, float]) -> list[str]:
         group = [m for m in MODULES if m.name.startswith(letter)]
         before = max(m.tinyengine_kb for m in group)
         after = max(ours[m.name] for m in group)
-        lines.append(f"{letter}: {before:.1f} -> {after:.1f} KB, {after / before - 1:+.1%}; {paper}")
+        lines.append(
+            f"{letter}: {before:.1f} -> {after:.1f} KB, {after / before - 1:+.1%}; {paper}"
+        )
     return lines
 
 
