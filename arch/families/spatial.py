@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arch import technology
@@ -129,9 +129,22 @@ class Spatial(Family):
             description=config.description,
             clock_hz=config.clock,
             technology_nm=config.technology,
-            components=tuple(_component(name, c, chip) for name, c in config.components.items()),
+            components=tuple(
+                _of_all_cores(_component(name, c, chip), config.cores)
+                for name, c in config.components.items()
+            ),
             document=data,
+            cores=config.cores,
         )
+
+
+def _of_all_cores(component: Component, cores: int) -> Component:
+    """Area and leakage of every core's copy; there is one off-chip memory."""
+    if cores == 1 or isinstance(component, Dram):
+        return component
+    return replace(
+        component, area_mm2=component.area_mm2 * cores, leakage_w=component.leakage_w * cores
+    )
 
 
 def _component(name: str, config: ComponentConfig, chip: _Chip) -> Component:

@@ -89,3 +89,13 @@ def test_what_runs_nothing_runs_nothing_fused(dse: Dse, net: str) -> None:
     asked = ("map", "--arch", "nvdla_small", "--workload", "gpt2:seq=8,layers=1")
     plain, fused = dse(*asked), dse(*asked, "--fuse")
     assert (fused.code, fused.err) == (plain.code, plain.err)
+
+
+def test_several_cores_share_the_work(dse: Dse, net: str) -> None:
+    """Faster than one core, never below the bound, every unit within the run."""
+    asked = ("--arch", "quad_core", "--workload", net, "--fuse", "--objective", "latency")
+    found = json_of(dse, "map", *asked)
+    assert found["lower_bound_ps"] <= found["latency_ps"] < found["one_core"]["latency_ps"]
+    assert {unit["core"] for unit in found["units"]} <= set(range(4))
+    assert max(unit["end_ps"] for unit in found["units"]) <= found["latency_ps"]
+    assert found["shared_memory_busy_ps"] <= found["latency_ps"]

@@ -49,6 +49,9 @@ def run(
         inputs.output_file("--trace", trace)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
+    if architecture.cores > 1:
+        note = "one core runs everything here; dse map --fuse places a network on all"
+        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
