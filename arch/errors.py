@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+#: A longer list of allowed names would hide the message.
+_LISTED_WHOLE = 40
+_LISTED_OF_MANY = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -52,6 +56,10 @@ def suggestion(name: str) -> str:
 
 
 def unknown(what: str, name: str, choices: Sequence[str]) -> str:
-    """The message for a name that is not one of ``choices``."""
-    parts = [f"unknown {what} '{name}'", "allowed " + ", ".join(choices)]
+    """The message for a name that is not one of ``choices``; of many, the closest are listed."""
+    listed = ", ".join(choices)
+    if len(choices) > _LISTED_WHOLE:
+        close = difflib.get_close_matches(name, choices, n=_LISTED_OF_MANY, cutoff=0.0)
+        listed = f"{len(choices)} names, such as {', '.join(close)}"
+    parts = [f"unknown {what} '{name}'", f"allowed {listed}"]
     return "; ".join([*parts, *filter(None, [suggest(name, choices)])])

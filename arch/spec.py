@@ -46,6 +46,8 @@ class Memory(Component):
     ``size_bytes`` is per instance; bandwidths (``None``: never the bottleneck) are of all
     instances together. A ``shared_port`` memory reads and writes through one port.
     ``double_buffered``: a tile that is replaced needs room for its successor too.
+    ``wide_outputs``: final outputs are kept as wide as partial sums. ``may_bypass`` lists the
+    roles that a mapping may also lead past it.
     """
 
     size_bytes: int
@@ -59,6 +61,8 @@ class Memory(Component):
     replicated_over: tuple[str, ...] = ()
     serves: str | None = None
     double_buffered: bool = True
+    wide_outputs: bool = False
+    may_bypass: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class _Volumes:
         for terms in (read[parent], written[child], written[parent]):
             terms.add(partial, at_parent)
             terms.add_constant(-outputs * partial)
-        written[parent].add_constant(outputs * final)
+        written[parent].add_constant(outputs * float(stage[pricing.PARENT_FINAL_BITS]))
         read[child].add(partial, at_child)
         if stage[pricing.IS_INNERMOST]:
             never = self._never(stage[pricing.COL_REVISITS])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from arch.datatypes import Bits, bits_of, datatype, whole
@@ -54,6 +54,22 @@ class Execution:
             return None
         roles = [self.operator.role(i) for i in range(len(self.paths))]
         return roles.index(self.compute.fold.role)
+
+    def final_bits(self, memory: Memory) -> Bits:
+        """Width of a final output that is kept in ``memory``."""
+        return self.partial_bits if memory.wide_outputs else self.bits[self.output]
+
+    def bypassing(self, kept: Sequence[Sequence[str]]) -> Execution:
+        """With only these memories on each operand's path, where the others may be bypassed."""
+        paths = tuple(
+            tuple(
+                memory
+                for memory in path
+                if memory.name in names or self.operator.role(operand) not in memory.may_bypass
+            )
+            for operand, (path, names) in enumerate(zip(self.paths, kept, strict=True))
+        )
+        return self if paths == self.paths else replace(self, paths=paths)
 
     @property
     def output(self) -> int:

@@ -47,6 +47,7 @@ class StagedTile:
 
 def staged_tiles(execution: Execution, mapping: Mapping) -> tuple[StagedTile, ...]:
     """The stages of a well-formed mapping, outermost first. Raises ``MappingError``."""
+    execution = as_mapped(execution, mapping)
     if mapping.compute != execution.compute.name:
         raise MappingError(
             f"{mapping.operator}: the mapping is for unit {mapping.compute!r}, the operator runs "
@@ -71,6 +72,15 @@ def staged_tiles(execution: Execution, mapping: Mapping) -> tuple[StagedTile, ..
     )
 
 
+def as_mapped(execution: Execution, mapping: Mapping) -> Execution:
+    """The execution without the memories that the mapping bypasses."""
+    kept = [
+        [n.memory for n in mapping.nest if isinstance(n, Stage) and n.operand == operand]
+        for operand in range(len(execution.paths))
+    ]
+    return execution.bypassing(kept)
+
+
 def _staged(
     execution: Execution,
     mapping: Mapping,
@@ -92,7 +102,7 @@ def _staged(
         depth=depth,
         tiles=tiles,
         visits=_visits(execution, tiles, tuple(tiles)),
-        width_bits=_width(execution, stage.operand, inner),
+        width_bits=_width(execution, stage.operand, memory, inner),
         elements=execution.counts.held(
             stage.operand, tiles, parallel_over(execution, mapping, memory)
         ),
@@ -103,12 +113,14 @@ def _visits(execution: Execution, tiles: dict[str, int], dims: tuple[str, ...]) 
     return math.prod(-(-execution.operator.extents[d] // tiles[d]) for d in dims)
 
 
-def _width(execution: Execution, operand: int, inner: dict[str, int]) -> Bits:
+def _width(execution: Execution, operand: int, memory: Memory, inner: dict[str, int]) -> Bits:
     """An output tile is as wide as a partial sum if partial sums ever arrive at it."""
+    if operand != execution.output:
+        return execution.bits[operand]
     reduction = tuple(execution.operator.reduction_dims())
-    if operand == execution.output and _visits(execution, inner, reduction) > 1:
+    if _visits(execution, inner, reduction) > 1:
         return execution.partial_bits
-    return execution.bits[operand]
+    return execution.final_bits(memory)
 
 
 def parallel_over(execution: Execution, mapping: Mapping, memory: Memory) -> dict[str, int]:

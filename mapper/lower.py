@@ -17,7 +17,7 @@ from arch.datatypes import Bits, whole
 from arch.spec import Architecture, Memory
 from mapper.footprint import Axis, Range
 from mapper.hierarchy import Aside, Execution, execution
-from mapper.legality import StagedTile, check_capacity, parallel_over, staged_tiles
+from mapper.legality import StagedTile, as_mapped, check_capacity, parallel_over, staged_tiles
 from mapper.mapping import Loop, Mapping
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
 from mapper.workload.graph import Workload
@@ -40,6 +40,7 @@ def lower(
 
 def lower_execution(run: Execution, mapping: Mapping) -> Program:
     """As ``lower``, for an operator already placed on its compute unit."""
+    run = as_mapped(run, mapping)
     staged = staged_tiles(run, mapping)
     peak = check_capacity(staged)
     everything = {dim: (0, extent) for dim, extent in run.operator.extents.items()}
@@ -73,7 +74,8 @@ class _Lowering:
         """Width of what the compute unit writes: partial sums, unless each is final at once."""
         extents = self.run.operator.extents
         reduced_in_one_step = all(self.mapping.unit(dim) >= extents[dim] for dim in self.reduced)
-        return self.run.bits[self.run.output] if reduced_in_one_step else self.run.partial_bits
+        memory = self.run.paths[self.run.output][-1]
+        return self.run.final_bits(memory) if reduced_in_one_step else self.run.partial_bits
 
     def body(self, depth: int, ranges: Ranges) -> tuple[Node, ...]:
         key = (depth, *(self._signature(dim, ranges[dim]) for dim in ranges))
@@ -187,7 +189,8 @@ class _Lowering:
         wide as its partial sums; outer ones hold final values in their final width.
         """
         at_parent, at_child = moved
-        partial, final = self.run.partial_bits, self.run.bits[self.run.output]
+        partial, final = self.run.partial_bits, self.run.final_bits(tile.memory)
+        at_rest = self.run.final_bits(tile.parent)
         first = elements if self._is_first(ranges) else 0
         last = elements if self._is_last(ranges) else 0
         refill_bits = (at_parent - first) * partial
@@ -201,7 +204,7 @@ class _Lowering:
         )
         drain = (
             (tile.memory.name, Work(read_bits=held_bits)),
-            (tile.parent.name, Work(write_bits=(at_parent - last) * partial + last * final)),
+            (tile.parent.name, Work(write_bits=(at_parent - last) * partial + last * at_rest)),
         )
         return refill, drain
 

@@ -26,15 +26,22 @@ class Listeners:
 
 
 def simulate(
-    schedule: Schedule, *, skip_ahead: bool = True, listeners: Listeners | None = None
+    schedule: Schedule,
+    *,
+    skip_ahead: bool = True,
+    listeners: Listeners | None = None,
+    window_ps: tuple[int, int] = (0, 0),
 ) -> int:
     """Picoseconds until all is done.
 
-    ``skip_ahead`` changes nothing but the time that the simulation takes.
+    ``skip_ahead`` changes nothing but the time that the simulation takes. In the window (from,
+    up to) nothing is skipped, so that listeners see all of it.
     """
     env = simpy.Environment()
     world = World(env)
-    steady = SteadyState(world, listeners.skip if listeners else None) if skip_ahead else None
+    steady = (
+        SteadyState(world, listeners.skip if listeners else None, window_ps) if skip_ahead else None
+    )
     cast = write_scripts(schedule, world, steady, listeners.issue if listeners else None)
     if steady is not None:
         steady.watch(cast)

@@ -10,7 +10,7 @@ from sim.estimate import Estimate
 from sim.gap import busiest_port, causes
 from sim.lowered import Lowered
 from sim.ports import Prices
-from sim.schedule import build_schedule, busy_ps
+from sim.schedule import Schedule, build_schedule, busy_ps
 
 
 def _operand_bytes(lowered: Lowered) -> dict[int, int]:
@@ -22,8 +22,13 @@ def _operand_bytes(lowered: Lowered) -> dict[int, int]:
     return {o: math.ceil(c.elements * bits / 8) for o, (c, bits) in enumerate(sizes)}
 
 
+def schedule_of(lowered: Lowered, prices: Prices) -> Schedule:
+    """What is simulated."""
+    return build_schedule(lowered.program, prices, _operand_bytes(lowered))
+
+
 def estimate(lowered: Lowered, prices: Prices, engine: str = DEFAULT) -> Estimate:
-    schedule = build_schedule(lowered.program, prices, _operand_bytes(lowered))
+    schedule = schedule_of(lowered, prices)
     quick = analytical.estimate(lowered, prices)
     simulated = engine_named(engine)(schedule, busiest_port(quick))
     return Estimate(

@@ -25,6 +25,8 @@ from typing import Protocol
 import simpy
 from simpy.events import EventPriority
 
+from sim.schedule import PricedOp
+
 #: SimPy's own priorities are 0 (it starts processes with that) and 1.
 FIRST_RANK = 2
 
@@ -150,22 +152,21 @@ class Process:
         self.wake_at(self.wake_ps)
 
 
-#: Called with the process (its ``time_ps`` is when all ports are done), the operation's name,
+#: Called with the process (its ``time_ps`` is when all ports are done), the operation,
 #: when it was issued and what each port did: [(port, start_ps, end_ps)].
-IssueListener = Callable[[Process, str, int, list[tuple[str, int, int]]], None]
+IssueListener = Callable[[Process, PricedOp, int, list[tuple[str, int, int]]], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Issue:
-    """Request every port at once; go on when all have served, results ``latency_ps`` later.
+    """Request every port at once; go on when all have served, results the latency later.
 
     ``ports`` are (port, how long it serves, how long it then is not ready for others), and
     ``transfers`` what is asked of memories that say themselves how long it takes.
     """
 
-    name: str
+    op: PricedOp
     ports: tuple[tuple[Port, int, int], ...]
-    latency_ps: int
     listener: IssueListener | None
     transfers: tuple[Transfer, ...] = ()
 
@@ -187,8 +188,8 @@ class Issue:
         moved = [transfer.move(issued) for transfer in self.transfers]
         process.time_ps = done = max([done, *(end for _, end, _ in moved)])
         there = max([done, *(there for _, _, there in moved)])
-        if there + self.latency_ps > process.finish_ps:
-            process.finish_ps = there + self.latency_ps
+        if there + self.op.latency_ps > process.finish_ps:
+            process.finish_ps = there + self.op.latency_ps
         process.position += 1
         if self.listener is not None:
             served = [
@@ -197,10 +198,10 @@ class Issue:
             ]
             buses = zip(self.transfers, moved, strict=True)
             served += [(t.port_name, start, end) for t, (start, end, _) in buses]
-            self.listener(process, self.name, issued, served)
+            self.listener(process, self.op, issued, served)
 
     def waits_for(self) -> str:
-        return f"the time to {self.name}"
+        return f"the time to {self.op.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,7 @@ class PricedOp:
     ``pauses_ps`` has, for a port that turns around between folds, how long it does so in all,
     and after the last one (``recovery``): the others are part of the occupancy. Ports that
     ``accesses`` go to have their least occupancy, and decide themselves how long they take.
+    ``moved_bytes`` is what is on its way in a transfer.
     """
 
     name: str
@@ -43,6 +44,8 @@ class PricedOp:
     pauses_ps: tuple[tuple[str, int], ...] = ()
     recovery_ps: int = 0
     accesses: tuple[DeviceAccess, ...] = ()
+    moved_bytes: int = 0
+    energy_pj: float = 0.0
 
     def recovery_of(self, port: str) -> int:
         """How long the port is not ready for another request after this one."""
@@ -129,7 +132,16 @@ def price_operation(op: TileOp, prices: Prices, operand: int = ANY_OPERAND) -> P
         pauses_ps=tuple(paused.items()),
         recovery_ps=recovery,
         accesses=tuple(_accesses(total, prices, operand)),
+        moved_bytes=_moved_by(total),
+        energy_pj=math.fsum(prices[name].energy_pj(work) for name, work in total.items()),
     )
+
+
+def _moved_by(total: Mapping[str, Work]) -> int:
+    """Bytes of a transfer; what a computation reads and writes is not on its way."""
+    if any(work.steps for work in total.values()):
+        return 0
+    return math.ceil(sum(work.read_bits for work in total.values()) / 8)
 
 
 def _latency_ps(price: Price) -> int:

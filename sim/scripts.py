@@ -166,7 +166,7 @@ class _Author:
             if name in self.ports
         )
         transfers = tuple(DeviceTransfer(self.devices[a.port], a) for a in op.accesses)
-        return (Issue(op.name, ports, op.latency_ps, self.listener, transfers),)
+        return (Issue(op, ports, self.listener, transfers),)
 
     def _compute_part(self) -> _Part:
         def enter(tile: HeldTile) -> Iterable[Instruction]:

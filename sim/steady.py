@@ -58,15 +58,18 @@ State = tuple[object, ...]
 class SteadyState:
     """Watches the loops of one simulation."""
 
-    def __init__(self, world: World, listener: SkipListener | None) -> None:
+    def __init__(
+        self, world: World, listener: SkipListener | None, window_ps: tuple[int, int]
+    ) -> None:
         self.world = world
         self.listener = listener
+        self.window_ps = window_ps
         self.watches: dict[int, _LoopWatch] = {}
 
     def watcher_of(self, loop: Loop) -> Callable[[Process], None] | None:
         if loop.count < FEWEST_ITERATIONS:
             return None
-        self.watches[loop.number] = _LoopWatch(self.world, self.listener)
+        self.watches[loop.number] = _LoopWatch(self.world, self.listener, self.window_ps)
         return self.watches[loop.number].between_iterations
 
     def watch(self, cast: Cast) -> None:
@@ -82,6 +85,7 @@ class SteadyState:
 class _LoopWatch:
     world: World
     listener: SkipListener | None
+    window_ps: tuple[int, int]
     use: LoopUse = field(init=False)
     others: tuple[Process, ...] = ()
     active: bool = True
@@ -132,6 +136,9 @@ class _LoopWatch:
     def _periods(self, inside: list[Process], period: int, span: int, now: int) -> int:
         level, last = self.use.level, self.use.loop.count - 1
         times = min((last - p.counters[level]) // period for p in inside)
+        begin, end = self.window_ps
+        if now < end and span > 0:
+            times = min(times, max(begin - now, 0) // span)
         for p in self._outside(inside):
             if p.wake_ps is not None and span > 0:
                 times = min(times, (p.wake_ps - now - 1) // span)

@@ -8,11 +8,12 @@ contraction (additions, pooling, softmax).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from arch import technology
+from arch.datatypes import datatype
 from arch.dram_device import DramDevice
 from arch.families.dram_system import device_named
 from arch.families.spatial_schema import (
@@ -80,6 +81,9 @@ DATAFLOWS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "free": (DIM_CLASSES, DIM_CLASSES),
 }
 
+#: Partial sums are int32 or float32.
+_SUM_BYTES = 4
+
 #: Axes of the array that each have their own registers.
 REPLICATION: Mapping[str, tuple[str, ...]] = {
     "chip": (),
@@ -98,6 +102,7 @@ class _Chip:
     corner: str
     array: str
     axes: Mapping[str, int]
+    widest_bytes: int
 
     @property
     def period_ps(self) -> int:
@@ -122,6 +127,7 @@ class Spatial(Family):
             corner=config.corner,
             array=array,
             axes={"rows": grid.rows, "cols": grid.cols},
+            widest_bytes=max(-(-datatype(dtype).bits // 8) for dtype in grid.dtypes),
         )
         return Architecture(
             name=config.name,
@@ -130,8 +136,9 @@ class Spatial(Family):
             clock_hz=config.clock,
             technology_nm=config.technology,
             components=tuple(
-                _of_all_cores(_component(name, c, chip), config.cores)
-                for name, c in config.components.items()
+                _of_all_cores(made, config.cores)
+                for name, component in config.components.items()
+                for made in _components(name, component, chip)
             ),
             document=data,
             cores=config.cores,
@@ -145,6 +152,14 @@ def _of_all_cores(component: Component, cores: int) -> Component:
     return replace(
         component, area_mm2=component.area_mm2 * cores, leakage_w=component.leakage_w * cores
     )
+
+
+def _components(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
+    component = _component(name, config, chip)
+    yield component
+    if isinstance(config, RegistersConfig) and config.reads == "per_change":
+        assert isinstance(component, Registers)
+        yield _latch(component, chip)
 
 
 def _component(name: str, config: ComponentConfig, chip: _Chip) -> Component:
@@ -209,6 +224,8 @@ def _sram(name: str, config: SramConfig, chip: _Chip) -> Sram:
         write_pj_per_byte=chip.auto(config.write_energy, write),
         latency_ps=latency,
         double_buffered=config.double_buffered,
+        wide_outputs=config.final_outputs == "wide",
+        may_bypass=tuple(config.may_bypass),
         area_mm2=chip.auto(config.area, technology.sram_area_mm2(node, size)),
         leakage_w=chip.auto(config.leakage, technology.sram_leakage_w(node, size)),
     )
@@ -233,8 +250,29 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
         replicated_over=replicated,
         serves=chip.array,
         double_buffered=config.double_buffered,
+        may_bypass=tuple(config.may_bypass),
         area_mm2=area,
         leakage_w=chip.auto(config.leakage, technology.logic_leakage_w(area)),
+    )
+
+
+def _latch(registers: Registers, chip: _Chip) -> Registers:
+    """Holds the one element in use of what the registers keep, at no cost: they are read when
+    it changes."""
+    sizes = [_SUM_BYTES if role == "output" else chip.widest_bytes for role in registers.roles]
+    return replace(
+        registers,
+        name=f"{registers.name}_latch",
+        size_bytes=sum(sizes),
+        read_bytes_per_s=None,
+        write_bytes_per_s=None,
+        read_pj_per_byte=0.0,
+        write_pj_per_byte=0.0,
+        latency_ps=0,
+        double_buffered=False,
+        may_bypass=(),
+        area_mm2=0.0,
+        leakage_w=0.0,
     )
 
 

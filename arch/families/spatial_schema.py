@@ -85,6 +85,10 @@ class SramConfig(StrictModel):
     latency: AccessTime = "auto"
     double_buffered: bool = True
     """A tile that is replaced needs room for its successor too."""
+    final_outputs: Literal["narrow", "wide"] = "narrow"
+    """Outputs that are final are kept in their own width, or as wide as partial sums."""
+    may_bypass: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
+    """Operands that a mapping may also lead past it."""
     area: Area = "auto"
     leakage: Leakage = "auto"
 
@@ -99,8 +103,13 @@ class RegistersConfig(StrictModel):
     keeps: Roles
     read_bandwidth: SramBandwidth = "unlimited"
     write_bandwidth: SramBandwidth = "unlimited"
+    reads: Literal["per_use", "per_change"] = "per_use"
+    """Each operation reads its operand, or only one whose operand is not that of the step before
+    (a latch behind the registers holds it)."""
+    may_bypass: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
+    """Operands that a mapping may also lead past it."""
     read_energy: RegisterEnergy = "auto"
-    """Of each operand that is used; zero for a register whose output is held."""
+    """Of each operand that is read."""
     write_energy: RegisterEnergy = "auto"
     latency: Latency = 0
     double_buffered: bool = True

@@ -15,6 +15,7 @@ from arch.units import (
     format_time_ps,
 )
 from dse.cli.console import table
+from dse.cli.folded import folded_summary
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
 
@@ -34,6 +35,10 @@ def print_metrics(
     console.print(f"{workload.name} on {architecture.name}, {metrics.fidelity} model{engine}")
     for name, text in totals(metrics):
         console.print(f"  {name:<8} {text}", soft_wrap=True)
+    if workload.folded:
+        console.print(
+            f"  folded   {folded_summary(workload)} (dse show lists them)", soft_wrap=True
+        )
     console.print(table("", OPERATOR_COLUMNS, operator_rows(workload, metrics)))
     console.print(table("", COMPONENT_COLUMNS, component_rows(architecture, metrics)))
 

@@ -95,8 +95,13 @@ class Coefficients:
         busy = (self.price(units[name]).occupancy(work) for name, work in works.items())
         return max((ps for ports in busy for ps in ports.values()), default=0)
 
-    def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
+    def _final_bits(self, operand: int, memory: Memory) -> int:
         run = self.run
+        bits = run.final_bits(memory) if operand == run.output else run.bits[operand]
+        return int(bits * self._parts)
+
+    def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
+        run = order.run
         rows = []
         for s, (operand, memory) in enumerate(order.stages):
             is_output = operand == run.output
@@ -110,8 +115,8 @@ class Coefficients:
                 pricing.COL_HELD: at[Column("held", operand, s, memory.replicated_over)],
                 pricing.COL_VISITS: at[Column("visits", stage=s)],
                 pricing.COL_REVISITS: at[order.revisits_below(s)] if is_output else 0,
-                pricing.FINAL_BITS: int(run.bits[operand] * self._parts),
-                pricing.PARENT_FINAL_BITS: int(run.bits[operand] * self._parts),
+                pricing.FINAL_BITS: self._final_bits(operand, memory),
+                pricing.PARENT_FINAL_BITS: self._final_bits(operand, order.parent(s)),
                 pricing.PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.DOUBLE_BUFFERED: int(memory.double_buffered),
                 pricing.OUTPUTS: run.counts.operands[operand].elements,
@@ -131,7 +136,7 @@ class Coefficients:
         return max(self.price(m).latency_ps for m in (memory, order.parent(stage)))
 
     def _datapaths(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
-        run = self.run
+        run = order.run
         rows = []
         for operand, path in enumerate(run.paths):
             row = {
@@ -139,7 +144,7 @@ class Coefficients:
                 pricing.D_IS_OUTPUT: int(operand == run.output),
                 pricing.COL_MOVED: at[order.at_datapath(operand)],
                 pricing.COL_LIFTED: at[order.lifted(order.at_datapath(operand))],
-                pricing.D_FINAL_BITS: int(run.bits[operand] * self._parts),
+                pricing.D_FINAL_BITS: self._final_bits(operand, path[-1]),
                 pricing.D_PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.D_OUTPUTS: run.counts.operands[operand].elements,
             }

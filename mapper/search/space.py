@@ -177,7 +177,33 @@ def _loops(current: dict[str, int], tiles: dict[str, int]) -> list[Loop]:
 
 
 def stage_orders(run: Execution) -> Iterator[StageOrder]:
-    """Every order of stages that respects the hierarchy."""
+    """Every order of stages that respects the hierarchy, past any memories that allow it."""
+    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = {}
+    for chosen in _bypasses(run):
+        for stages in _stages_in_order(chosen):
+            yield StageOrder(chosen, stages, shapes)
+
+
+def _bypasses(run: Execution) -> Iterator[Execution]:
+    """The execution with every choice of memories that operands are led past."""
+    choices = [
+        [
+            [memory.name for memory in path if memory not in passed]
+            for count in range(len(path))
+            for passed in itertools.combinations(_passable(run, operand), count)
+        ]
+        for operand, path in enumerate(run.paths)
+    ]
+    for kept in itertools.product(*choices):
+        yield run.bypassing(kept)
+
+
+def _passable(run: Execution, operand: int) -> list[Memory]:
+    role = run.operator.role(operand)
+    return [memory for memory in run.paths[operand] if role in memory.may_bypass]
+
+
+def _stages_in_order(run: Execution) -> Iterator[tuple[tuple[int, Memory], ...]]:
     shared: dict[str, list[tuple[int, Memory]]] = {}
     private: list[tuple[int, Memory]] = []
     for operand, path in enumerate(run.paths):
@@ -189,9 +215,8 @@ def stage_orders(run: Execution) -> Iterator[StageOrder]:
     levels = [shared[m.name] for m in run.memories if m.name in shared]
     orders = [list(itertools.permutations(level)) for level in levels]
     orders.append([o for o in itertools.permutations(private) if _outer_first(run, o)])
-    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = {}
     for choice in itertools.product(*orders):
-        yield StageOrder(run, tuple(itertools.chain.from_iterable(choice)), shapes)
+        yield tuple(itertools.chain.from_iterable(choice))
 
 
 def _outer_first(run: Execution, order: tuple[tuple[int, Memory], ...]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from arch import catalog
 from arch.errors import InputError, Problem, unknown
@@ -13,11 +14,15 @@ from arch.schema import StrictModel
 from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
+from mapper.workload.hf_import.spec import find_hf, hf_workload
 from mapper.workload.models import ALIASES, MODELS
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
-from mapper.workload.torch_import.export import import_built
+from mapper.workload.torch_import.exported import exported_workload, find_exported
+from mapper.workload.torch_import.importing import import_built
+from mapper.workload.training.plan import TrainingPlan, split_plan
+from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
 
 
@@ -80,30 +85,64 @@ def listings() -> tuple[Listing, ...]:
     return (*networks, *files, *written)
 
 
+#: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
+_FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] = (
+    (find_hf, hf_workload),
+    (find_user_network, user_workload),
+    (find_onnx, onnx_workload),
+    (find_exported, exported_workload),
+)
+
+_FORMS = (
+    "file.py:function (a torch module), file.onnx, file.pt2 (saved by torch.export), "
+    "hf:config.json (a model of transformers) or file.yaml"
+)
+
+
 def _loader(spec: str) -> Callable[[], Workload]:
     """What loads the workload, once its name and parameters have been checked."""
-    network = find_user_network(spec)
-    if network is not None:
-        return partial(user_workload, network)
-    onnx_file = find_onnx(spec)
-    if onnx_file is not None:
-        return partial(onnx_workload, onnx_file)
+    for find, load in _FROM_FILES:
+        found = find(spec)
+        if found is not None:
+            return partial(load, found)
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
-    name, given = split_spec(spec)
+    name = spec.partition(":")[0].strip()
+    if not (_written(name) or zoo.is_network(name)):
+        _check_is_no_path(spec, name)
+    name, everything = split_spec(spec)
+    given, plan, trained = split_plan(name, everything)
+    if plan is not None:
+        rest = ",".join(f"{key}={value}" for key, value in given.items())
+        return partial(_trained, _loader(f"{name}:{rest}" if rest else name), plan, trained)
     if written := _written(name):
         return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
         return partial(_network, zoo.describe(name).name, tuple(values.items()))
     names = [listing.name for listing in listings()]
-    raise InputError(Problem(f"{unknown('workload', name, names)}, or file.py:function"))
+    raise InputError(Problem(f"{unknown('workload', name, names)}; or {_FORMS}"))
+
+
+def _check_is_no_path(spec: str, name: str) -> None:
+    """A file of a kind that is not known is not a misspelt name."""
+    path = Path(name)
+    if not (path.is_file() or path.suffix or "/" in name):
+        return
+    kind = f"files ending in {path.suffix!r}" if path.suffix else "files without an ending"
+    hint = f"; did you mean hf:{spec}?" if path.suffix == ".json" else ""
+    raise InputError(Problem(f"{kind} are no workloads; allowed {_FORMS}{hint}", file=path))
 
 
 def _written(name: str) -> SingleOperator | None:
     """The operator or network of that name, if it is one of those written by operators."""
     name = ALIASES.get(name, name)
     return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+
+
+def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) -> Workload:
+    workload = forward()
+    return training_step(workload, plan, f"{workload.name},{title}")
 
 
 @lru_cache(maxsize=32)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import itertools
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from arch.datatypes import BITS
 from arch.errors import InputError, Problem, unknown
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
-from mapper.workload.torch_import.export import Traced, lower_traced, trace
+from mapper.workload.torch_import.export import Traced, trace
+from mapper.workload.torch_import.importing import import_module
 
 _SPEC = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)(?::(?P<parameters>.*))?")
 
@@ -46,6 +48,10 @@ _EXPECTED = (
 )
 
 
+class UserCodeError(InputError):
+    """The user's own code failed; it may work with real tensors."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserNetwork:
     """A function of a file, found but not yet run."""
@@ -56,7 +62,13 @@ class UserNetwork:
 
     @property
     def title(self) -> str:
-        return f"{self.file.name}:{self.function}"
+        chosen = ",".join(f"{name}={value}" for name, value in self.arguments.items())
+        return f"{self.file.name}:{self.function}{f':{chosen}' if chosen else ''}"
+
+    @property
+    def arguments(self) -> dict[str, Value]:
+        """What the function is called with."""
+        return {name: v for name, v in self.parameters.items() if name != _DTYPE.name}
 
 
 def find_user_network(spec: str) -> UserNetwork | None:
@@ -68,9 +80,12 @@ def find_user_network(spec: str) -> UserNetwork | None:
     file, function = Path(match["file"]), match["function"]
     functions = _functions(file)
     if function not in functions:
-        raise InputError(Problem(unknown("function", function, functions or ["none"]), file=file))
+        raise InputError(
+            Problem(unknown("function", function, list(functions) or ["none"]), file=file)
+        )
     given = split_pairs(spec, match["parameters"] or "")
-    parameters = parse_parameters(f"{file.name}:{function}", (_DTYPE,), given)
+    allowed = (*_arguments(functions[function], file), _DTYPE)
+    parameters = parse_parameters(f"{file.name}:{function}", allowed, given)
     return UserNetwork(file=file, function=function, parameters=parameters)
 
 
@@ -83,13 +98,18 @@ def _check_function_is_named(spec: str) -> None:
 
 def user_workload(network: UserNetwork) -> Workload:
     """Run the function and import what it returns."""
-    dtype = network.parameters.get("dtype")
-    traced = _traced(network)
-    return lower_traced(traced, name=network.title, dtype=None if dtype is None else str(dtype))
+    failure: UserCodeError | None = None
+    for device in _DEVICES:
+        try:
+            return _imported_on(device, network)
+        except UserCodeError as error:
+            failure = error
+    assert failure is not None
+    raise failure
 
 
-def _functions(file: Path) -> list[str]:
-    """Names of the file's own functions, found without running it."""
+def _functions(file: Path) -> dict[str, ast.FunctionDef]:
+    """The file's own functions by their names, found without running it."""
     try:
         tree = ast.parse(file.read_bytes(), filename=str(file))
     except OSError as error:
@@ -98,34 +118,53 @@ def _functions(file: Path) -> list[str]:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(Problem(f"is not valid Python: {error}", file=file, line=line)) from error
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def _traced(network: UserNetwork) -> Traced:
-    failure: InputError | None = None
-    for device in _DEVICES:
-        try:
-            return _traced_on(device, network)
-        except InputError as error:
-            failure = error
-    assert failure is not None
-    raise failure
+def _arguments(function: ast.FunctionDef, file: Path) -> tuple[Parameter, ...]:
+    """What may be chosen about a function's network: its arguments that are whole numbers."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    given: Sequence[ast.expr | None] = function.args.defaults
+    defaults = (*itertools.repeat(None, len(arguments) - len(given)), *given)
+    pairs = [
+        *zip(arguments, defaults, strict=True),
+        *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True),
+    ]
+    found = []
+    for argument, default in pairs:
+        value = default.value if isinstance(default, ast.Constant) else None
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if whole or default is None:
+            help_text = f"argument of {function.name}"
+            chosen = value if isinstance(value, int) else None
+            found.append(Parameter(name=argument.arg, help=help_text, default=chosen, low=0))
+    if any(parameter.name == _DTYPE.name for parameter in found):
+        message = f"{function.name}() must not have an argument named dtype: that is the format"
+        raise InputError(Problem(message, file=file, line=function.lineno))
+    return tuple(found)
 
 
-def _traced_on(device: str, network: UserNetwork) -> Traced:
+def _imported_on(device: str, network: UserNetwork) -> Workload:
     import torch
 
     with _users_code(network, "cannot be imported"):
         function = _load(network)
     with torch.device(device):
         with _users_code(network, f"{network.function}() fails"):
-            result = function()
+            result = function(**network.arguments)
         module, arguments, keywords = _checked(network, result)
-        with _users_code(network, _NOT_TRACED):
-            return trace(module, arguments, keywords)
+
+        def traced() -> Traced:
+            with _users_code(network, _NOT_TRACED):
+                return trace(module, arguments, keywords)
+
+        dtype = network.parameters.get("dtype")
+        return import_module(
+            module, traced, name=network.title, dtype=None if dtype is None else str(dtype)
+        )
 
 
-def _load(network: UserNetwork) -> Callable[[], Any]:
+def _load(network: UserNetwork) -> Callable[..., Any]:
     name = f"user_network_{network.file.stem}"
     spec = importlib.util.spec_from_file_location(name, network.file)
     assert spec is not None
@@ -133,7 +172,7 @@ def _load(network: UserNetwork) -> Callable[[], Any]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up the module that they are defined in
     spec.loader.exec_module(module)
-    function: Callable[[], Any] = getattr(module, network.function)
+    function: Callable[..., Any] = getattr(module, network.function)
     return function
 
 
@@ -172,7 +211,7 @@ def _users_code(network: UserNetwork, failing: str) -> Iterator[None]:
         line = _line_in(network.file, error)
         text = " ".join(str(error).split("\n\n")[0].split()) or "no message"
         message = f"{failing}: {type(error).__name__}: {text}"
-        raise InputError(Problem(message, file=network.file, line=line)) from error
+        raise UserCodeError(Problem(message, file=network.file, line=line)) from error
     finally:
         sys.path.remove(folder)
 

@@ -177,7 +177,8 @@ def _row_burst(state: Vector, timing: Vector, position: int, count: int, start: 
     _refresh(state, timing, rank, turned)
     opened = _open(state, timing, bank_set, row, turned)
     if opened == turned and state[LAST_GROUP] != group and turned == start:
-        saved = min(timing[LOOKAHEAD], count, state[LAST_BURSTS]) * timing[OVERLAP_SAVES]
+        pairs = min(timing[LOOKAHEAD], count // 2, state[LAST_BURSTS] // 2)
+        saved = pairs * timing[OVERLAP_SAVES]
         state[BANK_GROUP_PS] -= saved
         opened -= saved
     next_start = opened + count * timing[SLOT]

@@ -18,6 +18,9 @@ from sim.gpu.demand import Array, Call, Constants, Demand, missing_share, sizes,
 QUERY_TILE = 128
 KEY_TILE = 128
 DECODE_TILE = 128
+#: Blocks fit into an SM while the depths of their heads add up to less than this: a block for a
+#: depth of 128 takes 86 KB of the 227 KB of shared memory.
+SHARED_DEPTH = 338
 #: Splits of the keys that a decode kernel chooses from.
 SPLITS = 2.0 ** np.arange(7)
 
@@ -100,14 +103,14 @@ def _decode(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     splits = SPLITS[None, :]
     steps = np.ceil(np.ceil(skv / DECODE_TILE) / splits)
     blocks = b * hkv * splits
-    slots = chip.sms * np.floor(np.maximum(1, constants["blocks_per_sm"] * 128 / depth))
+    slots = chip.sms * np.floor(SHARED_DEPTH / depth)
     waves = np.maximum(1, blocks / slots + np.where(blocks > slots, constants["tail"], 0))
     moved = _traffic(calls)
     missing = missing_share(moved, constants)[:, None]
-    step_us = constants["step_us"] + constants["depth_us"] * depth / 128
+    step_us = constants["step_us"] + constants["depth_us"] * (depth / 128) ** constants["power"]
     step_us = step_us * (1 + constants["miss_stretch"] * missing)
     merge_us = np.where(splits > 1, constants["merge_us"], 0.0)
-    core = waves * (steps * step_us + constants["tile_us"])
+    core = waves * (steps * step_us + constants["tile_us"] * (depth / 128) ** constants["power"])
     bandwidth = chip.hbm_bytes_per_us * constants["hbm"]
     per_block = moved[:, None] / (np.minimum(blocks, slots) * constants["block_bytes_per_us"])
     memory = np.maximum(moved[:, None] / bandwidth, per_block)

@@ -37,3 +37,8 @@ class Chip:
 
 #: Bytes of an element.
 BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "int8": 1}
+
+
+def chip_scale(chip: Chip) -> float:
+    """Throughput constants are of 132 SMs at 1980 MHz (an H200)."""
+    return 132 * 1980 / (chip.sms * chip.clock_mhz)

@@ -9,6 +9,9 @@ import numpy as np
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Array, Call, Constants, Demand, sizes
 
+#: Times that a GPU reads or writes the stated bytes in its memory.
+HBM_PASSES = 2
+
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
 
 
@@ -34,6 +37,6 @@ def collective(calls: Sequence[Call], constants: Constants, chip: Chip) -> Deman
         overlap=zeros + 4,
         macs=zeros,
         scalar=zeros,
-        hbm_bytes=constants["hbm_passes"] * moved * gpus,
+        hbm_bytes=moved * HBM_PASSES,
         l2_bytes=zeros,
     )

@@ -16,16 +16,26 @@ from sim.gpu import gemm
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Array, Call, Constants, Demand, sizes, warm_up_us
 
+#: A step of the reduction takes so many channels of one tap: fewer leave lanes idle.
+CHANNEL_STEP = 32
+
+#: Kernels of at least this size run on the older instructions (mma), whatever the channels.
+LARGE_KERNEL = 7
+
+#: Batches of at least this many images have a depthwise kernel of their own.
+LARGE_BATCH = 8
+
 
 def conv_key(call: Call) -> str:
     p, size = call.params, BYTES[call.dtype]
     if p["groups"] == p["C"] and p["C"] == p["K"] and p["groups"] > 1:
-        return "conv2d.depthwise"
+        return f"conv2d.depthwise{'' if p['N'] < LARGE_BATCH or size == 4 else '_batch'}"
     if p["groups"] > 1:
-        return "conv2d.grouped"
+        return "conv2d.grouped2" if p["groups"] == 2 else "conv2d.grouped"
     if p["R"] == 1 and p["stride"] == 1 and p["C"] % 8 == 0 and p["K"] % 8 == 0 and size == 2:
         return "conv2d.plain"
-    return f"conv2d.{'padded' if p['C'] % 8 else 'implicit'}{size}"
+    shape = "padded" if p["C"] % 8 else "large" if p["R"] >= LARGE_KERNEL else "implicit"
+    return f"conv2d.{shape}{size}"
 
 
 def output_side(h: Array, r: Array, stride: Array) -> Array:
@@ -33,7 +43,12 @@ def output_side(h: Array, r: Array, stride: Array) -> Array:
 
 
 def convolution(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    functions = {"conv2d.depthwise": _depthwise, "conv2d.grouped": _grouped}
+    functions = {
+        "conv2d.depthwise": _depthwise,
+        "conv2d.depthwise_batch": _depthwise,
+        "conv2d.grouped": _grouped,
+        "conv2d.grouped2": _grouped,
+    }
     return functions.get(conv_key(calls[0]), _implicit)(calls, constants, chip)
 
 
@@ -50,12 +65,12 @@ def _tensors(calls: Sequence[Call]) -> tuple[Array, Array, Array]:
 def _implicit(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     c, k, r = sizes(calls, "C", "K", "R")
     inputs, pixels, _ = _tensors(calls)
-    path = "wgmma" if conv_key(calls[0]) == "conv2d.plain" else "mma"
+    path = "wgmma" if conv_key(calls[0]) == "conv2d.plain" else "conv"
     products = gemm.Products(
         batch=np.ones_like(c),
         m=pixels,
         n=k,
-        k=np.ceil(c / 8) * 8 * r * r,
+        k=np.ceil(c / CHANNEL_STEP) * CHANNEL_STEP * r * r,
         dtype=calls[0].dtype,
         path=path,
         result_bytes=BYTES[calls[0].dtype],

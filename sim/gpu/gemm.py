@@ -28,7 +28,11 @@ MOST_TILE = 41_000
 SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 32)
 
 
-def _candidates(long_sides: tuple[int, ...], short_sides: tuple[int, ...]) -> Array:
+def _candidates(
+    long_sides: tuple[int, ...],
+    short_sides: tuple[int, ...],
+    splits: tuple[int, ...] = SPLITS,
+) -> Array:
     """Rows (tile rows, tile columns, split): either side may be the long one."""
     tiles = {
         pair
@@ -37,7 +41,7 @@ def _candidates(long_sides: tuple[int, ...], short_sides: tuple[int, ...]) -> Ar
         for pair in ((a, b), (b, a))
         if a * b <= MOST_TILE
     }
-    return np.array([(m, n, s) for m, n in sorted(tiles) for s in SPLITS], dtype=np.float64)
+    return np.array([(m, n, s) for m, n in sorted(tiles) for s in splits], dtype=np.float64)
 
 
 #: Tiles by the instructions that the library's kernels use.
@@ -47,6 +51,12 @@ CANDIDATES = {
     ),
     "mma": _candidates((64, 128, 256), (32, 64, 128)),
     "simt": _candidates((32, 64, 128), (32, 64, 128)),
+    "few": _candidates((16, 32, 64, 256), (16, 32, 64)),
+    # Batches are not split: the batch is parallel enough.
+    "mma_batch": _candidates((64, 128, 256), (32, 64, 128), splits=(1,)),
+    "simt_batch": _candidates((32, 64, 128), (32, 64, 128), splits=(1,)),
+    # cuDNN hardly ever splits the sums of a convolution.
+    "conv": _candidates((64, 128, 256), (32, 64, 128, 192), splits=(1,)),
 }
 
 

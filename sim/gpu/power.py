@@ -22,13 +22,14 @@ class Load:
     """Kernels of several calls: ``owner`` is the call that each belongs to.
 
     ``mac_pj`` is what a multiply-add costs in the kernel's data type, ``activity`` how much more
-    its SMs switch than those of the average kernel.
+    its SMs switch than those of the average kernel. ``devices`` run each call, at the same time.
     """
 
     demand: Demand
     owner: Array
     mac_pj: Array
     activity: Array
+    devices: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,6 @@ def steady(load: Load, machine: Machine) -> Steady:
     """Each call at the highest clock at which its power stays within the limit."""
     owner = load.owner
     calls = int(owner.max()) + 1
-    idle_w = machine.chip.idle_w
     limit_w = machine.chip.power_limit_w * machine.constants["limit"]
 
     def run(slowdown: Array) -> tuple[Array, Array]:
@@ -84,13 +84,13 @@ def steady(load: Load, machine: Machine) -> Steady:
         kernel_us = load.demand.time_us(each)
         energy = machine.energy_uj(load, each, kernel_us)
         time_us = np.bincount(owner, kernel_us, calls).astype(np.float64)
-        return time_us, idle_w + np.bincount(owner, energy, calls) / time_us
+        return time_us, machine.chip.idle_w + np.bincount(owner, energy, calls) / time_us
 
     low = np.ones(calls)
     time_us, power_w = run(low)
     hot = power_w > limit_w
     if not hot.any():
-        return Steady(time_us=time_us, power_w=power_w, slowdown=low)
+        return Steady(time_us=time_us, power_w=power_w * load.devices, slowdown=low)
     high = np.full(calls, machine.chip.clock_mhz / machine.chip.least_clock_mhz)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -98,4 +98,4 @@ def steady(load: Load, machine: Machine) -> Steady:
         low, high = np.where(too_much, middle, low), np.where(too_much, high, middle)
     slowdown = np.where(hot, high, 1.0)
     time_us, power_w = run(slowdown)
-    return Steady(time_us=time_us, power_w=power_w, slowdown=slowdown)
+    return Steady(time_us=time_us, power_w=power_w * load.devices, slowdown=slowdown)

@@ -60,6 +60,10 @@ def kernels_of(call: Call) -> tuple[Call, ...]:
     return tuple(kernel for _, kernel in block.kernels(block.layer_of(call)))
 
 
+def devices_of(call: Call) -> int:
+    return int(call.params.get("gpus", call.params.get("tp", 1)))
+
+
 def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     """All kernels of all calls with what they need."""
     groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
@@ -82,6 +86,7 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
         owner=np.concatenate([np.array(numbers) for numbers in owners.values()]),
         mac_pj=np.concatenate(mac_pj),
         activity=np.concatenate(activity),
+        devices=np.array([float(devices_of(call)) for call in calls]),
     )
 
 

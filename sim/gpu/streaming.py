@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim.gpu.chip import BYTES, Chip
+from sim.gpu.chip import BYTES, Chip, chip_scale
 from sim.gpu.demand import Array, Call, Constants, Demand, missing_share, sizes, warm_up_us
 
 #: Tensors read and written by an elementwise kernel.
@@ -67,10 +67,13 @@ def _layernorm_class(call: Call) -> str:
 
 
 def _sum_class(call: Call) -> str:
-    """A row per warp, or per block if a thread would have more than 256 values of its row."""
+    """A row per warp, or per block if a thread would have more than 256 values of its row.
+
+    Short rows share a warp; below 128 values loads are of single elements.
+    """
     cols = call.params["C"]
-    if cols < 128:
-        return "short"
+    if cols < 256:
+        return "short" if cols < 128 else "pair"
     return "warp" if cols < SUM_THREADS * 16 else "block"
 
 
@@ -92,7 +95,9 @@ def row_key(call: Call) -> str:
 def _per_thread(calls: Sequence[Call], count: Array, cols: Array) -> Array:
     """Values of a row that one thread goes through, up to a factor common to the class."""
     together = np.minimum(16, 2 ** np.floor(np.log2(np.maximum(count, 1))))
-    return np.where([row_key(c) == "row_sum.warp" for c in calls], cols * together / 16, cols)
+    return np.where(
+        [row_key(c) in ("row_sum.warp", "row_sum.pair") for c in calls], cols * together / 16, cols
+    )
 
 
 def _padded(calls: Sequence[Call], cols: Array) -> Array:
@@ -114,8 +119,3 @@ def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     through = count * (constants["row_ns"] + element_ns) * 1e-3 * chip_scale(chip)
     demand = _streaming(moved, through, count * cols, constants, chip)
     return replace(demand, fixed_us=demand.fixed_us + alone)
-
-
-def chip_scale(chip: Chip) -> float:
-    """Throughput constants are of 132 SMs at 1980 MHz (an H200)."""
-    return 132 * 1980 / (chip.sms * chip.clock_mhz)

@@ -183,11 +183,11 @@ class Image:
 
     def _step(self, process: Process, step: Instruction, at: int) -> tuple[int, ...]:
         match step:
-            case Issue(ports=ports, latency_ps=latency, transfers=transfers):
+            case Issue(op=op, ports=ports, transfers=transfers):
                 requests = [cell for port, *times in ports for cell in (self.ports[port], *times)]
                 request, end = self._place(requests), len(self.cells)
                 moves = self._place(cell for t in transfers for cell in self._transfer(t))
-                return (ISSUE, request, end, latency, NOTHING, moves, len(self.cells))
+                return (ISSUE, request, end, op.latency_ps, NOTHING, moves, len(self.cells))
             case Put(channel):
                 return (PUT, self._channel(channel), 0, 0, NOTHING, 0, 0)
             case Take(channel):

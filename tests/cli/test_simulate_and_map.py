@@ -24,6 +24,7 @@ SIMULATE = {
     "memory",
     "components",
     "operators",
+    "folded",
 }
 COMPONENT = {"busy_ps", "energy_pj", "read_bytes", "write_bytes", "utilization"}
 OPERATOR = {"name", "latency_ps", "energy_pj", "bound_by"}
@@ -133,3 +134,48 @@ def test_hardware_that_cannot_run_the_workload(dse: Dse) -> None:
     assert (outcome.code, outcome.out) == (3, "")
     assert "the hardware cannot run this" in outcome.err
     assert "fp32" in outcome.err
+
+
+def test_pictures_are_written(dse: Dse, tmp_path: Path) -> None:
+    trace, picture, drawing = (tmp_path / n for n in ("t.json", "t.png", "t.svg"))
+    outcome = dse("simulate", *TINY, "--trace", trace, "--timeline", picture)
+    assert outcome.code == 0, outcome.err
+    assert trace.stat().st_size > 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert dse("simulate", *TINY, "--timeline", drawing).code == 0
+    assert "<svg" in drawing.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--timeline", "x.pdf"), "must end in .png or .svg"),
+        (("--trace-window", "1us:2us"), "--trace FILE, which is missing"),
+        (("--trace", "t.json", "--trace-window", "2us:1us"), "ends before it begins"),
+        (("--trace", "t.json", "--trace-window", "2us"), "is not START:END"),
+        (("--trace", "t.json", "--trace-window", "9s:10s"), "the run takes"),
+        (("--engine", "simpi"), "did you mean 'simpy'?"),
+    ],
+)
+def test_pictures_and_engines_that_make_no_sense(
+    dse: Dse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = dse("simulate", *TINY, *options)
+    assert outcome.code == 2
+    assert complaint in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_both_engines_have_one_answer(dse: Dse) -> None:
+    replayed = json_of(dse, "simulate", *TINY)
+    simulated = json_of(dse, "simulate", *TINY, "--engine", "simpy")
+    assert (replayed["engine"], simulated["engine"]) == ("replay", "simpy")
+    assert replayed["latency_ps"] == simulated["latency_ps"]
+    quick = json_of(dse, "simulate", *TINY, "--fidelity", "analytical")
+    assert sum(replayed["gap"].values()) == replayed["latency_ps"] - quick["latency_ps"]
+    assert quick["engine"] is None

@@ -15,3 +15,7 @@ class TestEdgeNpu(FamilyConformance):
 
 class TestWs16(FamilyConformance):
     architecture = "ws16"
+
+
+class TestExposedFolds(FamilyConformance):
+    architecture = "scalesim_ws16"

@@ -9,6 +9,8 @@ from arch.dram_device import DramChannels, DramDevice
 from arch.load import load_architecture
 from sim.devices import dram_burst as burst
 from sim.devices.dram_state import lost_ps, new_state, operand_regions, timing_vector
+from sim.stream import simulate_stream
+from sim.stream_spec import StreamSpec
 
 MIB = 1 << 20
 
@@ -80,6 +82,13 @@ def test_nothing_is_faster_than_the_peak() -> None:
     assert last >= total * 10**12 / serve.device.peak_bytes_per_s
 
 
+@pytest.mark.parametrize("tile", [64, 1024, 2176, 4352, 8192])
+def test_bank_groups_do_not_hide_more_than_there_is(tile: int) -> None:
+    serve = Served(device("ddr4_2400_1rank", refresh="none"))
+    last = max(serve(number * 8192, tile) for number in range(100))
+    assert last >= 100 * tile * 10**12 / serve.device.peak_bytes_per_s
+
+
 def test_changing_direction_costs_the_turnaround() -> None:
     serve = Served(device(refresh="none"))
     serve(0, 2048 * 8)
@@ -97,6 +106,28 @@ def test_the_busiest_channel_is_the_one_that_counts(address: int, size: int) -> 
     touched = {byte // 64 for byte in range(address, address + size)}
     channels = [unit * 64 // 2048 % 8 for unit in touched]
     assert bursts == max(channels.count(channel) for channel in range(8))
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        ("hbm2_8ch", 0.01),
+        ("ddr4_2400_1rank", 0.04),
+        ("ddr4_2400_2rank", 0.04),
+        ("ddr4_2400_jedec", 0.06),
+        ("lpddr4_2400", 0.01),
+        ("gddr6_8dev", 0.01),
+        ("hbm2_2000", 0.01),
+        ("lpddr5_6400", 0.01),
+        ("ddr5_4800", 0.01),
+    ],
+)
+def test_row_bursts_take_as_long_as_all_their_commands(name: str, tolerance: float) -> None:
+    of = device(name)
+    size = 2 * MIB * min(of.channels, 8)
+    commands = simulate_stream(of, StreamSpec(size_bytes=size, pattern="sequential"))
+    bursts = Served(of)(0, size) / of.cycle_ps
+    assert bursts == pytest.approx(commands.cycles, rel=tolerance)
 
 
 def test_operands_lie_in_rows_of_their_own() -> None:

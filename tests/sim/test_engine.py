@@ -15,7 +15,7 @@ from mapper.program import Compute, Program, TileOp, Work
 from sim.engine import DeadlockError, Listeners, simulate
 from sim.ports import Prices
 from sim.process import Process
-from sim.schedule import build_schedule, busy_ps
+from sim.schedule import PricedOp, build_schedule, busy_ps
 from tests.sim.programs import PRICES, compute, hold, load, program, repeat, store
 from tests.sim.random_programs import Shape, random_prices, random_program
 from tests.sim.reference import reference_latency_ps
@@ -106,8 +106,10 @@ def test_at_equal_times_compute_goes_before_a_loader() -> None:
     work = Compute(TileOp("compute", (("dram", Work(read_bits=3)),)))
     order: list[tuple[str, int]] = []
 
-    def note(process: Process, name: str, issued: int, served: list[tuple[str, int, int]]) -> None:
-        order.append((name, issued))
+    def note(
+        process: Process, op: PricedOp, issued: int, served: list[tuple[str, int, int]]
+    ) -> None:
+        order.append((op.name, issued))
 
     given = build_schedule(program(repeat(2, hold(0, work, load=load(10)))), shared)
     simulate(given, listeners=Listeners(issue=note, skip=lambda skip: None))
@@ -145,7 +147,7 @@ def test_a_port_serves_one_request_at_a_time_and_as_long_as_planned(seed: int) -
     schedule = build_schedule(random_program(rng, Shape(loops=3, count=4)), random_prices(rng))
     served: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
-    def note(p: Process, name: str, issued: int, ports: list[tuple[str, int, int]]) -> None:
+    def note(p: Process, op: PricedOp, issued: int, ports: list[tuple[str, int, int]]) -> None:
         for port, start, end in ports:
             assert issued <= start < end
             served[port].append((start, end))

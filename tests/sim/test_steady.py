@@ -11,7 +11,7 @@ from mapper.program import Program
 from sim.engine import Listeners, simulate
 from sim.ports import Prices
 from sim.process import Process
-from sim.schedule import build_schedule
+from sim.schedule import PricedOp, build_schedule
 from sim.steady import Skip
 from tests.sim.programs import PRICES, compute, hold, load, program, repeat, store
 from tests.sim.random_programs import Shape, random_prices, random_program
@@ -30,7 +30,7 @@ class Counting:
     def listeners(self) -> Listeners:
         return Listeners(issue=self._issue, skip=self.skips.append)
 
-    def _issue(self, p: Process, name: str, at: int, served: list[tuple[str, int, int]]) -> None:
+    def _issue(self, p: Process, op: PricedOp, at: int, served: list[tuple[str, int, int]]) -> None:
         self.issued += 1
 
 

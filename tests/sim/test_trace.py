@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,10 @@ def test_the_file_has_every_slice_with_exact_times(subject: Subject, tmp_path: P
     written = [
         (names[e["pid"], e["tid"]], e["name"], e["ts"] * 10**6, e["dur"] * 10**6) for e in slices
     ]
-    expected = [(s.track, s.name, s.start_ps, s.duration_ps) for s in timeline(*subject)]
+    expected = [
+        (s.track, f"{s.name} [{s.tile}]" if s.tile else s.name, s.start_ps, s.duration_ps)
+        for s in timeline(*subject)
+    ]
     assert written == expected
 
 
@@ -96,3 +100,79 @@ def test_a_trace_that_cannot_be_written_is_bad_input(subject: Subject, tmp_path:
     for folder in ("missing", "file"):
         with pytest.raises(InputError, match=f"{folder}.*cannot write the trace"):
             write_trace(tmp_path / folder / "trace.json", *subject)
+
+
+#: Of the Trace Event Format, by phase: the fields that viewers need, and their types.
+FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "M": {"name": str, "pid": int, "tid": int, "args": dict},
+    "X": {"name": str, "pid": int, "tid": int, "ts": (int, Decimal), "dur": (int, Decimal)},
+    "C": {"name": str, "pid": int, "tid": int, "ts": (int, Decimal), "args": dict},
+}
+
+
+def test_the_file_is_in_the_trace_event_format(subject: Subject, tmp_path: Path) -> None:
+    write_trace(tmp_path / "trace.json", *subject)
+    document = json.loads((tmp_path / "trace.json").read_text(), parse_float=Decimal)
+    assert set(document) == {"traceEvents", "displayTimeUnit"}
+    tracks = set()
+    for event in document["traceEvents"]:
+        for field, kind in FIELDS[event["ph"]].items():
+            assert isinstance(event[field], kind), event
+        if event["name"] == "thread_name":
+            tracks.add((event["pid"], event["tid"]))
+        if event["ph"] == "X":
+            assert (event["pid"], event["tid"]) in tracks
+            assert min(event["ts"], event["dur"]) >= 0
+        if event["ph"] == "C":
+            assert all(value >= 0 for value in event["args"].values())
+
+
+def counters(path: Path) -> dict[str, list[tuple[Decimal, Decimal]]]:
+    """(time in us, value) of each counter."""
+    document = json.loads(path.read_text(), parse_float=Decimal, parse_int=Decimal)
+    found: dict[str, list[tuple[Decimal, Decimal]]] = defaultdict(list)
+    for event in document["traceEvents"]:
+        if event["ph"] == "C":
+            found[event["name"]].append((event["ts"], event["args"]["value"]))
+    return found
+
+
+def test_power_over_time_is_the_energy_and_everything_ends_at_zero(
+    subject: Subject, tmp_path: Path
+) -> None:
+    write_trace(tmp_path / "trace.json", *subject)
+    found = counters(tmp_path / "trace.json")
+    assert {"bytes in flight", "dynamic power in W", "queue dram"} <= set(found)
+    for steps in found.values():
+        assert steps == sorted(steps, key=lambda step: step[0])
+        assert steps[-1][1] == 0
+    power = found["dynamic power in W"]
+    microjoules = sum((b[0] - a[0]) * a[1] for a, b in pairwise(power))
+    energy_pj = cost_model("event").evaluate(*subject).dynamic_energy_pj
+    assert float(microjoules) * 10**6 == pytest.approx(energy_pj, rel=1e-6)
+
+
+def test_a_window_shows_every_tile_in_it_and_nothing_else(subject: Subject, tmp_path: Path) -> None:
+    whole = list(timeline(*subject))
+    steady = max((s for s in whole if s.iterations > 1), key=lambda s: s.duration_ps)
+    begin = steady.start_ps + steady.duration_ps // 2
+    window = (begin, begin + steady.duration_ps // 50)
+    write_trace(tmp_path / "part.json", *subject, window_ps=window)
+    slices, names = read(tmp_path / "part.json")
+    inside = [s for s in slices if names[s["pid"], s["tid"]] == "compute"]
+    inside = [s for s in inside if "steady state" not in s["name"]]
+    assert len(inside) > 5
+    for event in slices:
+        assert event["ts"] * 10**6 < window[1]
+        assert (event["ts"] + event["dur"]) * 10**6 >= window[0]
+    numbers = [int(s["name"].split("[")[1].rstrip("]")) for s in inside]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert numbers[0] > 10
+
+
+def test_many_slices_are_refused_before_they_fill_the_memory(
+    subject: Subject, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="--trace-window"):
+        write_trace(tmp_path / "t.json", *subject, max_bytes=1000)
+    assert not list(tmp_path.iterdir())

@@ -10,6 +10,7 @@ import typer
 
 from arch import catalog
 from arch.strict_yaml import read
+from dse import stream_workload
 from dse.cli import arguments, inputs
 from dse.cli.console import print_json, results, table
 from mapper.workload.load import listings
@@ -50,6 +51,11 @@ def workloads() -> Iterator[Entry]:
     for entry in listings():
         parameters = entry.usage.removeprefix(entry.name).removeprefix(":")
         yield Entry(name=entry.name, description=entry.description, parameters=parameters)
+    yield Entry(
+        name=stream_workload.NAME,
+        description=stream_workload.DESCRIPTION,
+        parameters=stream_workload.USAGE,
+    )
 
 
 LISTS: dict[str, Callable[[], Iterator[Entry]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from arch import catalog
 from arch.errors import InputError, Problem, unknown
 from dse.cli.console import results, table
+from dse.cli.folded import folded_lines
 from mapper.workload.graph import Workload
 from mapper.workload.load import listings, load_workload
 from mapper.workload.operators import Operator
@@ -36,7 +38,8 @@ def checked(spec: str) -> str:
     """A workload's specification, if that is what it can be."""
     name, _, parameters = spec.partition(":")
     known = [listing.name for listing in listings()]
-    if name not in known and not parameters and not name.endswith((".yaml", ".yml")):
+    is_path = bool(Path(name).suffix) or "/" in name
+    if name not in known and not parameters and not is_path:
         choices = [*catalog.names("arch"), *catalog.names("search"), *known]
         raise InputError(Problem(unknown("configuration or workload", name, choices)))
     return spec
@@ -48,8 +51,8 @@ def print_workload(workload: Workload) -> None:
     console.print(f"  {workload.macs:,} MACs, {workload.parameters:,} parameters")
     console.print(table("", COLUMNS, (operator_row(workload, o) for o in workload.operators)))
     if workload.folded:
-        console.print("Merged into neighbours:")
-        for line in workload.folded:
+        console.print("Merged into neighbours, or without work of their own:")
+        for line in folded_lines(workload):
             console.print(f"  {line}")
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from arch.load import load_architecture
-from dse.cli import arguments, inputs, views
+from arch.spec import Architecture
+from dse.cli import arguments, inputs, memory_options, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
+from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
+from dse.cli.stream import run_stream
 from dse.document import metrics_document
-from dse.simulation import Way, simulate
+from dse.simulation import Simulation, Way, simulate
+from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
+from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
 from sim.models import FIDELITIES
-from sim.trace import write_slices
 
 
 def run(
@@ -32,22 +35,29 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = DEFAULT,
     fuse: arguments.Fuse = False,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
-    ] = None,
+    planner: arguments.Planner = None,
+    memory_map: arguments.MemoryMap = None,
+    trace: arguments.Trace = None,
+    trace_window: arguments.TraceWindow = None,
+    timeline: arguments.Timeline = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Simulate a workload on an architecture.
 
     Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
-    model then says what the run costs.
+    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
+    requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     inputs.choice("--engine", engine, tuple(ENGINES))
-    if trace is not None:
-        inputs.output_file("--trace", trace)
+    pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    architecture = memory_options.asked(planner, memory_map, architecture)
+    if is_stream(workload):
+        pictures.refuse("a stream of requests has no timeline")
+        run_stream(architecture, workload, as_json=as_json)
+        return
     network = load_workload(workload)
     if architecture.cores > 1:
         note = "one core runs everything here; dse map --fuse places a network on all"
@@ -55,14 +65,22 @@ def run(
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
+    pictures.write(network, architecture, simulation)
+    if memory_map is not None:
+        memory_options.draw_map(network, architecture, memory_map)
+    _show(network, architecture, simulation, as_json=as_json)
+
+
+def _show(
+    network: Workload, architecture: Architecture, simulation: Simulation, *, as_json: bool
+) -> None:
     metrics = simulation.metrics
-    if trace is not None:
-        write_slices(trace, network.name, simulation.timeline(network, architecture))
-        messages().print(f"timeline: {trace} (open it in ui.perfetto.dev)")
     if as_json:
-        print_json(metrics_document(metrics) | simulation.schedule_document())
-    else:
-        if simulation.schedule is not None:
-            for name, text in totals(simulation.schedule):
-                results().print(f"  {name:<12} {text}")
-        views.print_metrics(results(), network, architecture, metrics)
+        folded = {"folded": list(network.folded)}
+        print_json(metrics_document(metrics) | folded | simulation.schedule_document())
+        return
+    if simulation.schedule is not None:
+        for name, text in totals(simulation.schedule):
+            results().print(f"  {name:<12} {text}")
+    views.print_metrics(results(), network, architecture, metrics)
+    memory_options.show(network, architecture)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arch.spec import Architecture
 from dse.report import display
 from dse.report.data import Facts
 from dse.report.figures.style import (
@@ -18,8 +20,10 @@ from dse.report.figures.style import (
     NO_COMPONENT,
     ORANGE,
     PURPLE,
+    RC,
     SKY,
     new_figure,
+    render,
 )
 from sim.timeline import Slice
 
@@ -54,6 +58,11 @@ ROLE_COLOURS = (
 def draw(facts: Facts) -> Figure | None:
     """``None`` where the chosen design was not simulated at event fidelity."""
     slices = facts.evidence.timeline
+    return draw_run(slices, facts.base) if slices else None
+
+
+def draw_run(slices: Sequence[Slice], architecture: Architecture) -> Figure | None:
+    """One simulated run; ``None`` if nothing happened in it."""
     operators = [s for s in slices if s.group == "operators"]
     if not operators:
         return None
@@ -63,9 +72,24 @@ def draw(facts: Facts) -> Figure | None:
     tracks = sorted({s.track for s in close}, key=_track_order)
     figure = new_figure(1.9 + 0.27 * (len(ports) + len(tracks)))
     above, below = figure.subplots(2, 1, height_ratios=(len(ports) + 1, len(tracks) + 1))
-    _strips(above, facts, ports, operators)
+    _strips(above, architecture, ports, operators)
     _gantt(below, close, tracks, longest)
     return figure
+
+
+def write_run(path: Path, slices: Sequence[Slice], architecture: Architecture) -> None:
+    """The picture of a run as a file; its ending says of which kind."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(RC):
+        figure = draw_run(slices, architecture)
+        if figure is None:
+            raise ValueError("a run without operators")
+        rendered = render("timeline", figure)
+    if path.suffix == ".svg":
+        path.write_text(rendered.svg, encoding="utf-8")
+    else:
+        path.write_bytes(rendered.png)
 
 
 def busy_ports(
@@ -94,13 +118,13 @@ def _add_overlap(share: NDArray[np.float64], edges: NDArray[np.float64], piece: 
 
 def _strips(
     axes: Axes,
-    facts: Facts,
+    architecture: Architecture,
     ports: dict[str, NDArray[np.float64]],
     operators: Sequence[Slice],
 ) -> None:
     end = operators[-1].start_ps + operators[-1].duration_ps
     scale = display.axis_scale("latency_ps", [end])
-    order = {c.name: i for i, c in enumerate(facts.base.components)}
+    order = {c.name: i for i, c in enumerate(architecture.components)}
     names = sorted(ports, key=lambda port: (order.get(port.partition(".")[0], len(order)), port))
     image = axes.imshow(
         np.clip([ports[name] for name in names], 0, 1),

@@ -6,7 +6,7 @@ import io
 import logging
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.draft import Draft, DraftOperator
 from mapper.workload.torch_import.naming import Naming, call_name, source_line
-from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Lowering, Value
+from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Value
 from mapper.workload.torch_import.storage import Storage, View, fresh
 
 if TYPE_CHECKING:
@@ -49,18 +49,6 @@ class Traced:
 
     program: ExportedProgram
     naming: Naming
-
-
-def import_built(
-    build: Callable[[], tuple[torch.nn.Module, Sequence[Any]]], *, name: str, dtype: str | None
-) -> Workload:
-    """Import what ``build`` returns, made on the meta device so that weights take no memory."""
-    import torch
-
-    with torch.device("meta"):
-        # Tensors that the network makes while it runs must be on the same device.
-        module, inputs = build()
-        return lower_traced(trace(module, inputs), name=name, dtype=dtype)
 
 
 def trace(
@@ -136,6 +124,7 @@ class _Lowering:
         self._values: dict[Node, Any] = {}
         self._producers: dict[Node, DraftOperator] = {}
         self._parameters: dict[str, Storage] = {}
+        self._known: dict[Node, bool] = {}
         # Properties of the signature are rebuilt at each access.
         signature = program.graph_signature
         self._parameter_names = signature.inputs_to_parameters
@@ -143,6 +132,7 @@ class _Lowering:
         self._user_inputs = set(signature.user_inputs)
 
     def run(self, name: str) -> Workload:
+        self._check_operators()
         for node in self._program.graph.nodes:
             match node.op:
                 case "placeholder":
@@ -174,14 +164,18 @@ class _Lowering:
     def _call(self, node: Node) -> Value:
         if node.target is operator.getitem:
             return self._item(*node.args)
+        if _is_number(node):
+            return node.meta["val"]  # type: ignore[no-any-return]
         operation = _aten_name(node)
         sources = [self._values[source] for source in node.all_input_nodes]
         if operation not in VIEWS and all(_is_constant(value) for value in sources):
             return self._constant(node)
         before = len(self._draft.operators)
-        value: Value = self._lowering_of(operation, node)(self._bind(operation, node))
+        value: Value = LOWERINGS[operation](self._bind(operation, node))
         if len(self._draft.operators) > before:
             self._producers[node] = self._draft.operators[-1]
+        elif operation in VIEWS:
+            self._draft.folded.append(f"{self._name(node)}: moves no data")
         return value
 
     def _item(self, source: Any, position: Any) -> Value:
@@ -214,16 +208,36 @@ class _Lowering:
             return [self._resolve(item) for item in value]
         return self._values.get(value, value) if hasattr(value, "op") else value
 
-    def _lowering_of(self, operation: str, node: Node) -> Lowering:
-        if operation in LOWERINGS:
-            return LOWERINGS[operation]
-        raise InputError(
-            Problem(
-                f"torch operator {operation} (node {node.name}, {self._name(node)}"
-                f"{source_line(node)}) cannot be imported; add a function with "
-                f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten',
-                where="workload",
-            )
+    def _check_operators(self) -> None:
+        """All operators that nothing lowers, each named once."""
+        unknown: dict[str, list[Node]] = {}
+        for node in self._program.graph.nodes:
+            if node.op != "call_function" or not node.users or _is_number(node):
+                continue
+            if node.target is operator.getitem:
+                continue
+            operation = _aten_name(node)
+            if operation not in LOWERINGS and not self._is_known_beforehand(node):
+                unknown.setdefault(operation, []).append(node)
+        if unknown:
+            raise InputError([self._unknown(name, nodes) for name, nodes in unknown.items()])
+
+    def _is_known_beforehand(self, node: Node) -> bool:
+        """Whether nothing that the node is computed from is a parameter or an input."""
+        if node.op == "placeholder":
+            return node.name not in self._parameter_names and node.name not in self._user_inputs
+        if node not in self._known:
+            self._known[node] = all(map(self._is_known_beforehand, node.all_input_nodes))
+        return self._known[node]
+
+    def _unknown(self, operation: str, nodes: list[Node]) -> Problem:
+        first = nodes[0]
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        return Problem(
+            f"torch operator {operation} (node {first.name}, {self._name(first)}"
+            f"{source_line(first)}{more}) cannot be imported; add a function with "
+            f'@lowers("{operation}") to a module of mapper/workload/torch_import/aten',
+            where="workload",
         )
 
     def _constant(self, node: Node) -> Value:
@@ -235,6 +249,7 @@ class _Lowering:
             name = self._draft.unique(f"{self._name(node)}.constant")
             storage = self._draft.store(name, result.shape, self._name_of(result.dtype), "input")
             storage.constant = True
+            self._draft.folded.append(f"{name}: computed beforehand")
             views.append(fresh(storage))
         return tuple(views) if several else views[0]
 
@@ -260,6 +275,11 @@ def _aten_name(node: Node) -> str:
     """``aten.relu`` for every overload and for the in-place form."""
     parts = str(node.target).split(".")
     return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
+
+
+def _is_number(node: Node) -> bool:
+    """A size or another plain number, which the program computes from its sizes."""
+    return isinstance(node.meta.get("val"), (bool, int, float))
 
 
 def _is_constant(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ def call_name(node: Node, modules: Mapping[str, str]) -> str:
 
 
 def source_line(node: Node) -> str:
-    """``, called at file:line`` of the user's code, where torch recorded it."""
+    """``, called at file:line`` of the user's code, where torch recorded it.
+
+    Lines of installed libraries are passed over: they say nothing to who wrote the network.
+    """
     found = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    return f", called at {found[-1][0]}:{found[-1][1]}" if found else ""
+    own = [(file, line) for file, line in found if "site-packages" not in Path(file).parts]
+    return f", called at {own[-1][0]}:{own[-1][1]}" if own else ""

@@ -70,9 +70,25 @@ def test_an_unknown_name_lists_what_there_is() -> None:
         load_workload("resnet19")
     message = str(caught.value)
     assert "did you mean 'resnet18'?" in message
-    assert all(name in message for name in zoo.names())
+    assert "resnet34" in message
+    assert "hf:config.json" in message
 
 
 def test_an_unknown_network_of_the_zoo() -> None:
     with pytest.raises(InputError, match="unknown network 'alexnet'"):
         zoo.describe("alexnet")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("net.txt", "files ending in '.txt' are no workloads"),
+        ("folder/net", "files without an ending are no workloads"),
+        ("net.json", "did you mean hf:net.json?"),
+        ("net.pth:make", "allowed file.py:function (a torch module), file.onnx"),
+    ],
+)
+def test_a_file_of_another_kind_is_not_a_misspelt_name(spec: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_workload(spec)
+    assert message in str(caught.value)

@@ -1,0 +1,127 @@
+"""``hf:llama:hidden_size=4096,seq=512`` or ``hf:path/config.json:seq=512``, before it is built.
+
+Neither torch nor transformers is needed here; which fields a configuration has is checked when it
+is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arch.datatypes import BITS
+from arch.errors import InputError, Problem
+from mapper.workload.graph import Workload
+from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
+
+PREFIX = "hf:"
+
+#: How a model is run; every other ``key=value`` is a field of its configuration.
+PARAMETERS = (
+    Parameter(
+        name="phase",
+        help="prefill: seq new tokens; decode: one token against ctx cached positions",
+        default="prefill",
+        choices=("prefill", "decode"),
+    ),
+    Parameter(name="batch", help="inputs processed together", default=1, high=65536),
+    Parameter(name="seq", help="tokens of each input", default=512, high=2**24),
+    Parameter(
+        name="ctx",
+        help="positions in the caches while decoding, the new token's included",
+        default=2048,
+        low=2,
+        high=2**24,
+    ),
+    Parameter(
+        name="image",
+        help="height and width of the image",
+        default_text="as in the configuration, else 224",
+        high=8192,
+    ),
+    Parameter(
+        name="logits",
+        help="language models: scores of the last token only, as serving systems do, or of all",
+        default="last",
+        choices=("last", "all"),
+    ),
+    Parameter(
+        name="dtype",
+        help="format of activations and weights",
+        default_text="as in the configuration",
+        choices=tuple(BITS),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HfModel:
+    """A model that is named but not built: its type, its configuration's fields, how it is run."""
+
+    title: str
+    model_type: str
+    fields: Mapping[str, Any]
+    chosen: Mapping[str, Value]
+    file: Path | None = None
+
+    @property
+    def dtype(self) -> str | None:
+        dtype = self.chosen.get("dtype")
+        return None if dtype is None else str(dtype)
+
+
+def find_hf(spec: str) -> HfModel | None:
+    """The model that ``spec`` names, if it begins with ``hf:``."""
+    if not spec.startswith(PREFIX):
+        return None
+    source, _, text = spec.removeprefix(PREFIX).partition(":")
+    given = split_pairs(spec, text)
+    names = {parameter.name for parameter in PARAMETERS}
+    chosen = parse_parameters(
+        source, PARAMETERS, {key: value for key, value in given.items() if key in names}
+    )
+    own = {key: _literal(value) for key, value in given.items() if key not in names}
+    if not source.endswith(".json"):
+        return HfModel(title=spec, model_type=source.strip(), fields=own, chosen=chosen)
+    file = Path(source)
+    fields = _read(file)
+    if not isinstance(fields.get("model_type"), str):
+        message = "has no model_type, so it is not a configuration of transformers"
+        raise InputError(Problem(message, file=file))
+    model_type = str(fields.pop("model_type"))
+    merged = fields | own
+    return HfModel(title=spec, model_type=model_type, fields=merged, chosen=chosen, file=file)
+
+
+def hf_workload(model: HfModel) -> Workload:
+    """Build the model without weights and import it."""
+    # By name, so that looking at names does not import torch.
+    module = importlib.import_module("mapper.workload.hf_import.model")
+    workload: Workload = module.import_model(model)
+    return workload
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_bytes())
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+        raise InputError(Problem(message, file=file)) from error
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(Problem(f"is not JSON: {error}", file=file, line=line)) from error
+    if not isinstance(data, dict):
+        raise InputError(Problem("is not a JSON object", file=file))
+    return data
+
+
+def _literal(text: str) -> Any:
+    """Numbers, true, false and null as JSON has them; anything else is a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,72 @@
+"""Do fused Triton kernels compute their definitions, and do the counts equal the tensors?"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from kernels_ref.fused import FUSED, GROUP, Fused, pack, unpack
+
+pytest.importorskip("triton")
+
+DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
+PACKED = [{"M": 5, "N": 70, "K": 2 * GROUP}, {"M": 40, "N": 64, "K": GROUP}]
+SIZES: dict[str, list[dict[str, int]]] = {
+    "gemm_int8": [{"M": 33, "N": 40, "K": 200}],
+    "gemm_fp8": [{"M": 33, "N": 48, "K": 208}],
+    "gemm_w4a16": PACKED,
+    "gemm_lut4": PACKED,
+    "gemm_ternary": PACKED,
+    "flash_attention": [
+        {"B": 1, "H": 2, "Hkv": 1, "Sq": 37, "Skv": 37, "D": 32, "causal": 1},
+        {"B": 2, "H": 2, "Hkv": 2, "Sq": 17, "Skv": 50, "D": 16, "causal": 0},
+    ],
+    "decode_attention": [
+        {"B": 1, "H": 4, "Hkv": 2, "Skv": 150, "D": 32},
+        {"B": 2, "H": 1, "Hkv": 1, "Skv": 63, "D": 16},
+    ],
+    "layer_norm": [{"R": 3, "C": 100}],
+    "rms_norm": [{"R": 3, "C": 1000}],
+}
+CASES = [
+    pytest.param(kernel, sizes, id=f"{name}-{i}")
+    for name, kernel in FUSED.items()
+    for i, sizes in enumerate(SIZES[name])
+]
+
+
+@pytest.mark.parametrize(("kernel", "sizes"), CASES)
+def test_result_is_the_definition(kernel: Fused, sizes: dict[str, int]) -> None:
+    inputs = kernel.inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
+    exact = kernel.reference(*inputs).double()
+    found = kernel.triton(*inputs).double()
+    assert found.shape == exact.shape
+    assert float((found - exact).norm() / exact.norm()) <= kernel.tolerance
+
+
+@pytest.mark.parametrize(("kernel", "sizes"), CASES)
+def test_bytes_are_those_of_the_tensors(kernel: Fused, sizes: dict[str, int]) -> None:
+    inputs = kernel.inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
+    read = sum(x.nbytes for x in inputs if isinstance(x, torch.Tensor))
+    result_bytes = {"gemm_int8": 4}.get(kernel.name, 2)
+    assert kernel.counts(sizes).bytes == read + kernel.reference(*inputs).numel() * result_bytes
+
+
+@pytest.mark.parametrize("bits", [2, 4])
+def test_packing_is_reversible(bits: int) -> None:
+    codes = torch.randint(0, 1 << bits, (3, 2 * GROUP), generator=torch.Generator().manual_seed(1))
+    packed = pack(codes, bits)
+    assert packed.nbytes == codes.numel() * bits // 8
+    assert torch.equal(unpack(packed, bits), codes)
+
+
+def test_attention_sees_the_diagonal_and_nothing_after_it() -> None:
+    sizes = {"B": 1, "H": 1, "Hkv": 1, "Sq": 20, "Skv": 20, "D": 16, "causal": 1}
+    q, k, v, causal = FUSED["flash_attention"].inputs(sizes, torch.Generator(DEVICE).manual_seed(5))
+    first = FUSED["flash_attention"].triton(q, k, v, causal)
+    v[:, :, 11:] = 100.0
+    second = FUSED["flash_attention"].triton(q, k, v, causal)
+    assert torch.equal(first[:, :, :11], second[:, :, :11])
+    assert not torch.equal(first[:, :, 11], second[:, :, 11])

@@ -1,0 +1,132 @@
+"""Are models built by transformers imported with all their work, and mistakes explained?
+
+Counts are compared with torch's flop counter on the library's own model, and with our zoo's
+definition of the same network.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from arch.errors import InputError
+from mapper.workload.load import check_workload, load_workload
+
+transformers = pytest.importorskip("transformers")
+
+LLAMA = {
+    "hidden_size": 256,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 512,
+    "vocab_size": 1000,
+}
+LLAMA_TEXT = ",".join(f"{key}={value}" for key, value in LLAMA.items())
+LLAMA_8B = (
+    "hidden_size=4096,num_hidden_layers=32,num_attention_heads=32,num_key_value_heads=8,"
+    "intermediate_size=14336,vocab_size=128256,dtype=int8"
+)
+
+
+def flops(model_type: str, fields: dict[str, int], batch: int, seq: int) -> tuple[int, int]:
+    """Parameters and MACs of the library's own model, scores of all tokens."""
+    config = transformers.CONFIG_MAPPING[model_type](**fields)
+    with torch.device("meta"), torch.no_grad():
+        network = transformers.AutoModelForCausalLM.from_config(config).eval()
+        # A mask of four axes is taken as it is; the library would look at values otherwise.
+        mask = torch.zeros(batch, 1, seq, seq)
+        with FlopCounterMode(display=False) as counter:
+            network(torch.zeros(batch, seq, dtype=torch.int64), attention_mask=mask)
+    return sum(p.numel() for p in network.parameters()), counter.get_total_flops() // 2
+
+
+@pytest.mark.parametrize(
+    ("model_type", "fields"),
+    [("llama", LLAMA), ("gpt2", {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 300})],
+)
+def test_counts_equal_those_of_the_library(model_type: str, fields: dict[str, int]) -> None:
+    text = ",".join(f"{key}={value}" for key, value in fields.items())
+    workload = load_workload(f"hf:{model_type}:{text},batch=2,seq=24,logits=all")
+    assert (workload.parameters, workload.macs) == flops(model_type, fields, 2, 24)
+
+
+@pytest.mark.parametrize("phase", ["phase=prefill,seq=64", "phase=decode,ctx=64,batch=2"])
+def test_llama_3_is_that_of_the_zoo(phase: str) -> None:
+    """Two definitions, one of them in the library: same parameters, products, norms and caches."""
+    ours = load_workload(f"llama3-8b:{phase}")
+    theirs = load_workload(f"hf:llama:{LLAMA_8B},{phase}")
+    assert (theirs.parameters, theirs.macs) == (ours.parameters, ours.macs)
+    for kind in ("gemm", "rms_norm", "attention_scores", "softmax", "cache_update", "silu"):
+        found, expected = (
+            [o.points for o in workload.operators if o.kind == kind] for workload in (theirs, ours)
+        )
+        # The library also normalizes the tokens whose scores nobody asked for.
+        assert found[: 2 * 32] == expected[: 2 * 32]
+
+
+def test_a_configuration_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"model_type": "llama", "architectures": ["x"], **LLAMA}))
+    workload = load_workload(f"hf:{file}:seq=16")
+    assert workload.parameters == load_workload(f"hf:llama:{LLAMA_TEXT},seq=16").parameters
+    assert load_workload(f"hf:{file}:seq=16,num_hidden_layers=1").macs < workload.macs
+
+
+def test_a_405_billion_decoder_is_traced_by_few_layers() -> None:
+    workload = load_workload(
+        "hf:llama:hidden_size=16384,num_hidden_layers=126,num_attention_heads=128,"
+        "num_key_value_heads=8,intermediate_size=53248,vocab_size=128256,seq=128,dtype=int8"
+    )
+    assert workload.parameters == 405_853_388_800  # Llama 3.1 405B, as released
+    layers = {o.name.split(".")[2] for o in workload.operators if o.name.startswith("model.layers")}
+    assert len(layers) == 126
+    assert any("model.layers.2 to model.layers.125" in note for note in workload.folded)
+
+
+def test_images_take_the_configurations_size() -> None:
+    workload = load_workload("hf:vit:hidden_size=64,num_hidden_layers=2,num_attention_heads=4")
+    assert workload.tensor("pixel_values").shape == (1, 3, 224, 224)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("hf:llam", "did you mean 'llama'?"),
+        ("hf:llama:hiden_size=3", "did you mean 'hidden_size'?"),
+        ("hf:llama:hidden_size=7", "the configuration is not valid"),
+        ("hf:vit:phase=decode,num_hidden_layers=1", "only language models with a key-value"),
+        ("hf:clip", "cannot be traced with these inputs alone"),
+    ],
+)
+def test_models_that_cannot_be_built(spec: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_workload(spec)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("{", "is not JSON"),
+        ("[1]", "is not a JSON object"),
+        ("{}", "has no model_type"),
+    ],
+)
+def test_files_that_are_no_configurations(text: str | None, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        check_workload(f"hf:{file}")
+    assert message in str(caught.value)
+
+
+def test_how_a_model_is_run_is_checked_without_building_it() -> None:
+    with pytest.raises(InputError, match="batch: 0 is not allowed"):
+        check_workload("hf:llama:batch=0")
