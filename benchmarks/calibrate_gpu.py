@@ -263,7 +263,7 @@ def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     found = fitted(
         start,
         lambda c: log_error(blocks, GpuModel(chip=H200, constants={**constants, **parted(c)})),
-        prior=0.5,
+        prior=0.15,
     )
     constants.update(parted(found))
 
@@ -287,6 +287,7 @@ def main(wanted: Sequence[str]) -> None:
         for key, own in by_class.items():
             if not wanted or any(key.startswith(prefix) for prefix in wanted):
                 fit_class(key, own, constants)
+                fit_activity(key, own, constants)
                 show(
                     f"{round_number} {key}",
                     log_error(own, GpuModel(chip=H200, constants=constants)),
