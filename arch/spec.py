@@ -133,6 +133,8 @@ class Link(Component):
 class Architecture:
     """A whole device. Memories are listed from the outermost (DRAM) inwards.
 
+    With several ``cores`` the components describe one core, except that area and leakage are of
+    all; the outermost memory is shared by all of them.
     ``document`` is the checked configuration it was built from: overrides are applied to it,
     and a Pareto design is written back from it.
     """
@@ -144,6 +146,7 @@ class Architecture:
     technology_nm: int
     components: tuple[Component, ...]
     document: Mapping[str, Any] = field(repr=False, compare=False)
+    cores: int = 1
 
     @property
     def memories(self) -> tuple[Memory, ...]:
