@@ -20,6 +20,7 @@ from arch.families.spatial_schema import (
     STATIONARY,
     ComponentConfig,
     DramConfig,
+    NocConfig,
     PeArrayConfig,
     RegistersConfig,
     SpatialConfig,
@@ -27,6 +28,7 @@ from arch.families.spatial_schema import (
     VectorUnitConfig,
 )
 from arch.family import Family
+from arch.noc import TOPOLOGIES, loads
 from arch.registry import register_family
 from arch.spec import (
     DIM_CLASSES,
@@ -39,6 +41,7 @@ from arch.spec import (
     Fold,
     Intrinsic,
     Memory,
+    NocLink,
 )
 from arch.technology import Estimate
 
@@ -68,6 +71,27 @@ class PeArray(Compute):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnit(Compute):
     """Lanes that each do one scalar operation per cycle."""
+
+
+def _network(name: str, config: NocConfig) -> Iterator[NocLink]:
+    """Its links; the first one, which all traffic passes, has the time on the way."""
+    network = TOPOLOGIES[config.topology](config.rows, config.cols)
+    bytes_per_s = _bandwidth(config.link_bandwidth, 1)
+    assert bytes_per_s is not None
+    transit_ps = network.hops * config.hop_latency
+    if config.switching == "store_and_forward":
+        packet_ps = -(-config.packet * PS_PER_S // bytes_per_s)
+        transit_ps += (network.hops - 1) * packet_ps
+    for number, branch in enumerate(network.branches):
+        yield NocLink(
+            name=f"{name}_{branch.name}",
+            count=branch.count,
+            source=config.source,
+            loads=loads(branch, config.rows, config.cols, multicast=config.multicast),
+            bytes_per_s=bytes_per_s,
+            pj_per_byte=float(config.energy),
+            transit_ps=0 if number else transit_ps,
+        )
 
 
 #: Classes of the loops that (rows, columns) may unroll. What stays in place (the weight ``k n``,
@@ -145,6 +169,9 @@ class Spatial(Family):
 
 
 def _components(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
+    if isinstance(config, NocConfig):
+        yield from _network(name, config)
+        return
     component = _component(name, config, chip)
     yield component
     if isinstance(config, RegistersConfig) and config.reads == "per_change":
@@ -152,7 +179,11 @@ def _components(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Com
         yield _latch(component, chip)
 
 
-def _component(name: str, config: ComponentConfig, chip: _Chip) -> Component:
+#: What is one component each; a network is several.
+SingleConfig = DramConfig | SramConfig | RegistersConfig | PeArrayConfig | VectorUnitConfig
+
+
+def _component(name: str, config: SingleConfig, chip: _Chip) -> Component:
     match config:
         case DramConfig():
             return _dram(name, config, chip)
