@@ -15,7 +15,12 @@ from mapper.workload.parameters import split_spec
 from sim.stream_spec import PATTERNS, StreamSpec
 
 NAME = "stream"
-USAGE = "bytes=,pattern=sequential|random,read=1.0,outstanding=unlimited,stride=,inject=,seed=0"
+USAGE = (
+    "bytes=,pattern=sequential|random,read=1.0,outstanding=unlimited,stride=,inject=,seed=0,"
+    "channels=all|one"
+)
+#: Which channels are simulated.
+CHANNELS = ("all", "one")
 DESCRIPTION = "requests straight to a memory, as in stream:bytes=67108864,pattern=sequential"
 
 
@@ -93,6 +98,12 @@ def _outstanding(text: str) -> int | None:
     return int(text)
 
 
+def _channels(text: str) -> bool:
+    if text not in CHANNELS:
+        raise ValueError(unknown("value", text, CHANNELS))
+    return text == "one"
+
+
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "bytes": _size,
     "pattern": _pattern,
@@ -101,6 +112,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "stride": _size,
     "inject": _whole(1),
     "seed": _whole(0),
+    "channels": _channels,
 }
 _FIELDS = {
     "bytes": "size_bytes",
@@ -110,6 +122,7 @@ _FIELDS = {
     "stride": "stride_bytes",
     "inject": "inject_per_cycle",
     "seed": "seed",
+    "channels": "one_channel",
 }
 
 

@@ -106,7 +106,10 @@ def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) ->
         raise ValueError(unknown("kind", kind, list(PARAMS)))
     if dtype not in BYTES:
         raise ValueError(unknown("data type", dtype, list(BYTES)))
-    params = json.loads(line["params"])
+    try:
+        params = json.loads(line["params"])
+    except json.JSONDecodeError as error:
+        raise ValueError(f"params is not JSON: {error}") from error
     if not isinstance(params, dict):
         raise ValueError(f"params is {line['params']!r}, a JSON object is needed")
     ignored |= {(kind, name) for name in params if name not in _known(kind)}
@@ -143,11 +146,17 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
     return value
 
 
-def compare(rows: Sequence[Measured], model: GpuModel, warnings: Sequence[str] = ()) -> Comparison:
+def compare(
+    rows: Sequence[Measured],
+    model: GpuModel,
+    warnings: Sequence[str] = (),
+    overhead_us: float = 0.0,
+) -> Comparison:
+    """``overhead_us`` is what a measurement by the host's clock has besides the kernel."""
     found = predict([row.call for row in rows], model)
     return Comparison(
         rows=tuple(rows),
-        time_us=found.time_us,
+        time_us=found.time_us + overhead_us,
         energy_mj=found.energy_mj,
         warnings=tuple(warnings),
     )

@@ -13,6 +13,7 @@ def write_scatter(path: Path, comparison: Comparison) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     kinds = sorted({row.call.kind for row in comparison.rows})
     columns = min(4, len(kinds))
@@ -28,6 +29,7 @@ def write_scatter(path: Path, comparison: Comparison) -> None:
         axis.axhline(1, color="0.4", linewidth=0.8)
         axis.scatter(measured, ratio, s=7, alpha=0.6)
         axis.set(xscale="log", title=kind)
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_ylim(min(0.5, *ratio) - 0.05, max(1.5, *ratio) + 0.05)
     for axis in axes.flat[len(kinds) :]:
         axis.set_visible(False)

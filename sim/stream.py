@@ -52,13 +52,14 @@ class StreamResult:
 
 
 def simulate_stream(device: DramDevice, spec: StreamSpec) -> StreamResult:
-    """Every command of every channel, or of one for all if they work in lock step."""
+    """Every command of every channel, or of one for all if that is asked for."""
     inject = spec.inject_per_cycle or device.controller.inject_per_cycle
-    together = _in_lock_step(device, spec, inject)
-    channels = 1 if together else device.channels
+    if spec.one_channel:
+        _check_lock_step(device, spec, inject)
+    channels = 1 if spec.one_channel else device.channels
     simulated = replace(device, channels=channels)
     requests = -(-spec.size_bytes // device.burst_bytes)
-    here = requests // device.channels if together else requests
+    here = requests // (device.channels // channels)
     _check_count(here, simulated)
     addresses, is_write = _requests(simulated, spec, here)
     state = new_image(simulated, channels, _stream(simulated, addresses, is_write))
@@ -67,18 +68,22 @@ def simulate_stream(device: DramDevice, spec: StreamSpec) -> StreamResult:
     return _result(device, simulated, state, progress)
 
 
-def _in_lock_step(device: DramDevice, spec: StreamSpec, inject: int) -> bool:
-    """Do all channels see the same stream, and faster than they can serve it?"""
+def _check_lock_step(device: DramDevice, spec: StreamSpec, inject: int) -> None:
+    """All channels must see the same stream, and faster than they can serve it."""
     stripe = device.channels * device.burst_bytes << device.field_shifts()["ch"]
-    return (
-        device.channels > 1
-        and spec.pattern == "sequential"
+    same = (
+        spec.pattern == "sequential"
         and spec.stride_bytes in (None, device.burst_bytes)
         and spec.outstanding is None
         and spec.size_bytes % stripe == 0
-        and inject % device.channels == 0
-        and inject * device.burst_cycles >= 2 * device.channels
     )
+    enough = inject * device.burst_cycles >= 2 * device.data_buses
+    if not (same and enough and inject % device.channels == 0):
+        message = (
+            f"'one' needs a sequential stream without stride and outstanding, a multiple of "
+            f"{stripe} B long, and inject= a multiple of {device.channels} that suffices for all"
+        )
+        raise InputError(Problem(message, where="workload stream: channels"))
 
 
 def _check_count(requests: int, device: DramDevice) -> None:

@@ -11,7 +11,8 @@ PATTERNS = ("sequential", "random")
 class StreamSpec:
     """``size_bytes`` in bursts, read in order (``stride_bytes`` apart) or each burst once at a
     random place in the whole memory. Of the requests, a share ``read`` are reads, the others
-    writes spread evenly among them. ``outstanding``: at most so many without an answer."""
+    writes spread evenly among them. ``outstanding``: at most so many without an answer.
+    ``one_channel``: simulate one for all, which must see the same requests."""
 
     size_bytes: int
     pattern: str
@@ -20,3 +21,4 @@ class StreamSpec:
     stride_bytes: int | None = None
     inject_per_cycle: int | None = None
     seed: int = 0
+    one_channel: bool = False

@@ -14,7 +14,16 @@ from arch.fields import Clock
 from arch.quantity import Quantity
 from arch.registry import register_family
 from arch.schema import Finding, StrictModel
-from arch.spec import PS_PER_S, Architecture, Axis, Compute, Intrinsic, Memory
+from arch.spec import (
+    PS_PER_S,
+    ROLES,
+    VECTOR_OPERATIONS,
+    Architecture,
+    Axis,
+    Compute,
+    Intrinsic,
+    Memory,
+)
 
 Planner = Literal["tflm", "tinyengine", "hmcos", "vmcu", "optimal"]
 
@@ -54,6 +63,7 @@ class Kernels:
 
     library: str
     planner: str
+    goal: str
     rates: Mapping[str, Rate] = field(hash=False)
     per_segment: float
     per_layer: float
@@ -108,6 +118,8 @@ class KernelsConfig(StrictModel):
     library: str
     planner: Planner
     """Who places activations in SRAM."""
+    goal: Literal["least_memory", "fastest_that_fits"] = "least_memory"
+    """What the planner ``optimal`` looks for."""
     conv_per_mac: Cycles
     conv_per_output: Cycles
     depthwise_per_mac: Cycles
@@ -202,7 +214,7 @@ def _sram(name: str, config: Any, clock_hz: int) -> McuSram:
     return McuSram(
         name=name,
         size_bytes=config.size,
-        roles=("input", "output"),
+        roles=ROLES,
         read_bytes_per_s=4 * clock_hz,
         write_bytes_per_s=4 * clock_hz,
         shared_port=True,
@@ -215,7 +227,7 @@ def _core(name: str, config: CoreConfig, kernels: Any, clock_hz: int) -> McuCore
     macs = MACS_PER_CYCLE[config.simd]
     intrinsic = Intrinsic(
         name=f"{config.core}_{config.simd}",
-        operations=("mac",),
+        operations=("mac", *VECTOR_OPERATIONS),
         axes=(Axis(name="products", size=macs, dim_classes=("k",)),),
         dtypes=("int8",),
         interval_ps=round(PS_PER_S / clock_hz),
@@ -236,6 +248,7 @@ def _kernels(config: KernelsConfig) -> Kernels:
     return Kernels(
         library=config.library,
         planner=config.planner,
+        goal=config.goal,
         rates={
             "conv2d": Rate(per_mac=config.conv_per_mac, per_output=config.conv_per_output),
             "depthwise": Rate(

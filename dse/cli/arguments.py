@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from mapper.memory_plan import PLANNER_NAMES
 
 Arch = Annotated[
     str,
@@ -52,7 +55,40 @@ Fuse = Annotated[
         help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
     ),
 ]
+Unroll = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unroll",
+        metavar="AXIS=LOOPS",
+        help="With --op: unroll only these loops over an axis of the array, as in rows=C+R "
+        "(see: dse match --arch). May be repeated; axes that are left out unroll nothing.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document, and nothing else, on standard output."),
+]
+
+Planner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(PLANNER_NAMES), help="Who places activations in a microcontroller's SRAM."
+    ),
+]
+MemoryMap = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
+]
+Trace = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
+]
+TraceWindow = Annotated[
+    str | None,
+    typer.Option(
+        metavar="START:END",
+        help="Trace only this part of the run, every tile of it, as in 10us:20us.",
+    ),
+]
+Timeline = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
 ]

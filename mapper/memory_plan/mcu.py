@@ -12,20 +12,28 @@ from mapper.memory_plan.planners import Request, plan
 from mapper.workload.graph import Workload
 
 
+def is_planned(architecture: Architecture) -> bool:
+    """Whether the architecture is a microcontroller, whose SRAM is planned."""
+    return any(isinstance(c, McuCore) for c in architecture.components)
+
+
 def core_of(architecture: Architecture) -> McuCore:
     """The core of a microcontroller; ``LookupError`` for any other hardware."""
     return next(c for c in architecture.components if isinstance(c, McuCore))
 
 
 def plan_on(workload: Workload, architecture: Architecture) -> MemoryPlan:
-    """The plan of the device's planner, for what its SRAM leaves beside the reserved bytes."""
+    """The plan of the device's planner; the fastest one has what the SRAM leaves beside the
+    reserved bytes."""
     core = core_of(architecture)
     sram = next(m for m in architecture.memories if "input" in m.roles)
-    return _planned(workload, core, sram.size_bytes - core.kernels.reserved_bytes)
+    free_bytes = sram.size_bytes - core.kernels.reserved_bytes
+    limit = free_bytes if core.kernels.goal == "fastest_that_fits" else None
+    return _planned(workload, core, limit)
 
 
 @lru_cache(maxsize=64)
-def _planned(workload: Workload, core: McuCore, ram_bytes: int) -> MemoryPlan:
+def _planned(workload: Workload, core: McuCore, ram_bytes: int | None) -> MemoryPlan:
     kernels = core.kernels
 
     def cycles(layer: Layer, macs: int, accesses: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arch.errors import InputError, Problem, unknown
-from mapper.memory_plan import tinyengine, vmcu
+from mapper.memory_plan import PLANNER_NAMES, tinyengine, vmcu
 from mapper.memory_plan.arena import TFLM_ALIGNMENT, extent_bytes, first_fit, tflm_order
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.layout import lay_out
@@ -115,11 +115,6 @@ def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:
     return tuple(Step(name=x.name, layers=(x.name,), layer_macs=(x.macs,)) for x in layers)
 
 
-#: In the order in which they appeared.
-PLANNERS: dict[str, Callable[[Request], MemoryPlan]] = {
-    "tflm": _tflm,
-    "tinyengine": _tinyengine,
-    "hmcos": _hmcos,
-    "vmcu": _vmcu,
-    "optimal": _optimal,
-}
+PLANNERS: dict[str, Callable[[Request], MemoryPlan]] = dict(
+    zip(PLANNER_NAMES, (_tflm, _tinyengine, _hmcos, _vmcu, _optimal), strict=True)
+)

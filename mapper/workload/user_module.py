@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import itertools
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,13 @@ class UserNetwork:
 
     @property
     def title(self) -> str:
-        return f"{self.file.name}:{self.function}"
+        chosen = ",".join(f"{name}={value}" for name, value in self.arguments.items())
+        return f"{self.file.name}:{self.function}{f':{chosen}' if chosen else ''}"
+
+    @property
+    def arguments(self) -> dict[str, Value]:
+        """What the function is called with."""
+        return {name: v for name, v in self.parameters.items() if name != _DTYPE.name}
 
 
 def find_user_network(spec: str) -> UserNetwork | None:
@@ -73,9 +80,12 @@ def find_user_network(spec: str) -> UserNetwork | None:
     file, function = Path(match["file"]), match["function"]
     functions = _functions(file)
     if function not in functions:
-        raise InputError(Problem(unknown("function", function, functions or ["none"]), file=file))
+        raise InputError(
+            Problem(unknown("function", function, list(functions) or ["none"]), file=file)
+        )
     given = split_pairs(spec, match["parameters"] or "")
-    parameters = parse_parameters(f"{file.name}:{function}", (_DTYPE,), given)
+    allowed = (*_arguments(functions[function], file), _DTYPE)
+    parameters = parse_parameters(f"{file.name}:{function}", allowed, given)
     return UserNetwork(file=file, function=function, parameters=parameters)
 
 
@@ -98,8 +108,8 @@ def user_workload(network: UserNetwork) -> Workload:
     raise failure
 
 
-def _functions(file: Path) -> list[str]:
-    """Names of the file's own functions, found without running it."""
+def _functions(file: Path) -> dict[str, ast.FunctionDef]:
+    """The file's own functions by their names, found without running it."""
     try:
         tree = ast.parse(file.read_bytes(), filename=str(file))
     except OSError as error:
@@ -108,7 +118,30 @@ def _functions(file: Path) -> list[str]:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(Problem(f"is not valid Python: {error}", file=file, line=line)) from error
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _arguments(function: ast.FunctionDef, file: Path) -> tuple[Parameter, ...]:
+    """What may be chosen about a function's network: its arguments that are whole numbers."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    given: Sequence[ast.expr | None] = function.args.defaults
+    defaults = (*itertools.repeat(None, len(arguments) - len(given)), *given)
+    pairs = [
+        *zip(arguments, defaults, strict=True),
+        *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True),
+    ]
+    found = []
+    for argument, default in pairs:
+        value = default.value if isinstance(default, ast.Constant) else None
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if whole or default is None:
+            help_text = f"argument of {function.name}"
+            chosen = value if isinstance(value, int) else None
+            found.append(Parameter(name=argument.arg, help=help_text, default=chosen, low=0))
+    if any(parameter.name == _DTYPE.name for parameter in found):
+        message = f"{function.name}() must not have an argument named dtype: that is the format"
+        raise InputError(Problem(message, file=file, line=function.lineno))
+    return tuple(found)
 
 
 def _imported_on(device: str, network: UserNetwork) -> Workload:
@@ -118,7 +151,7 @@ def _imported_on(device: str, network: UserNetwork) -> Workload:
         function = _load(network)
     with torch.device(device):
         with _users_code(network, f"{network.function}() fails"):
-            result = function()
+            result = function(**network.arguments)
         module, arguments, keywords = _checked(network, result)
 
         def traced() -> Traced:
@@ -131,7 +164,7 @@ def _imported_on(device: str, network: UserNetwork) -> Workload:
         )
 
 
-def _load(network: UserNetwork) -> Callable[[], Any]:
+def _load(network: UserNetwork) -> Callable[..., Any]:
     name = f"user_network_{network.file.stem}"
     spec = importlib.util.spec_from_file_location(name, network.file)
     assert spec is not None
@@ -139,7 +172,7 @@ def _load(network: UserNetwork) -> Callable[[], Any]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look up the module that they are defined in
     spec.loader.exec_module(module)
-    function: Callable[[], Any] = getattr(module, network.function)
+    function: Callable[..., Any] = getattr(module, network.function)
     return function
 
 

@@ -71,7 +71,7 @@ def _sram(plan: MemoryPlan, architecture: Architecture) -> dict[str, int]:
     peak = plan.peak_bytes + reserved
     detail = f"{plan.planner} plan {plan.peak_bytes:,} and reserved {reserved:,} bytes"
     _check(working.name, peak, working.size_bytes, detail)
-    return {working.name: peak, "arena": plan.peak_bytes}
+    return {working.name: peak, "arena": plan.pool_bytes}
 
 
 def _spent(layers: tuple[Layer, ...], plan: MemoryPlan | None) -> dict[str, tuple[int, int]]:

@@ -9,6 +9,7 @@ split among blocks, whose results a second kernel merges.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,8 +22,6 @@ DECODE_TILE = 128
 #: Blocks fit into an SM while the depths of their heads add up to less than this: a block for a
 #: depth of 128 takes 86 KB of the 227 KB of shared memory.
 SHARED_DEPTH = 338
-#: Splits of the keys that a decode kernel chooses from.
-SPLITS = 2.0 ** np.arange(7)
 
 
 def attention_key(call: Call) -> str:
@@ -97,34 +96,33 @@ def _demand(
     )
 
 
+def _splits(blocks: Array, key_tiles: Array, sms: int) -> Array:
+    """As many parts of the keys as bring two blocks to every SM, were half of them idle without."""
+    wanted = 2 ** np.floor(np.log2(np.maximum(2 * sms / blocks, 1)))
+    most = 2 ** np.floor(np.log2(key_tiles))
+    return np.where(2 * blocks > sms, 1.0, np.minimum(wanted, most))
+
+
 def _decode(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    b, hkv, skv, d = (v[:, None] for v in sizes(calls, "B", "Hkv", "Skv", "D"))
+    b, hkv, skv, d = sizes(calls, "B", "Hkv", "Skv", "D")
     depth = _head_depth(d)
-    splits = SPLITS[None, :]
-    steps = np.ceil(np.ceil(skv / DECODE_TILE) / splits)
+    key_tiles = np.ceil(skv / DECODE_TILE)
+    splits = _splits(b * hkv, key_tiles, chip.sms)
+    steps = np.ceil(key_tiles / splits)
     blocks = b * hkv * splits
     slots = chip.sms * np.floor(SHARED_DEPTH / depth)
     waves = np.maximum(1, blocks / slots + np.where(blocks > slots, constants["tail"], 0))
     moved = _traffic(calls)
-    missing = missing_share(moved, constants)[:, None]
-    step_us = constants["step_us"] + constants["depth_us"] * (depth / 128) ** constants["power"]
-    step_us = step_us * (1 + constants["miss_stretch"] * missing)
+    deeper = (depth / 128) ** constants["power"]
+    step_us = constants["step_us"] + constants["depth_us"] * deeper
+    step_us = step_us * (1 + constants["miss_stretch"] * missing_share(moved, constants))
+    core = waves * (steps * step_us + constants["tile_us"] * deeper)
+    per_block = moved / (np.minimum(blocks, slots) * constants["block_bytes_per_us"])
+    memory = np.maximum(moved / (chip.hbm_bytes_per_us * constants["hbm"]), per_block)
+    macs = 2 * b * hkv * 16 * skv * depth
+    demand = _demand(calls, moved, core, constants, chip, macs)
     merge_us = np.where(splits > 1, constants["merge_us"], 0.0)
-    core = waves * (steps * step_us + constants["tile_us"] * (depth / 128) ** constants["power"])
-    bandwidth = chip.hbm_bytes_per_us * constants["hbm"]
-    per_block = moved[:, None] / (np.minimum(blocks, slots) * constants["block_bytes_per_us"])
-    memory = np.maximum(moved[:, None] / bandwidth, per_block)
-    choice = np.argmin(merge_us + np.maximum(core, memory), axis=1)
-    picked = np.arange(len(calls)), choice
-    macs = 2 * b[:, 0] * hkv[:, 0] * 16 * skv[:, 0] * depth[:, 0]
-    demand = _demand(calls, moved, core[picked], constants, chip, macs)
-    return Demand(
-        **{
-            **{name: getattr(demand, name) for name in Demand.__slots__},
-            "memory_us": memory[picked],
-            "fixed_us": demand.fixed_us + merge_us[0, choice],
-        }
-    )
+    return replace(demand, memory_us=memory, fixed_us=demand.fixed_us + merge_us)
 
 
 def _unfused(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:

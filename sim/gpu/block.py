@@ -27,7 +27,7 @@ class Model:
 
 
 # Llama 2 arXiv:2307.09288, Llama 3 arXiv:2407.21783 (table 3), GPT-2: Radford et al. 2019, GPT-3
-# arXiv:2005.14165 (table 2.1).
+# arXiv:2005.14165 (table 2.1), Mistral arXiv:2310.06825 (table 1).
 MODELS = {
     "llama3-8b": Model(style="llama", hidden=4096, feed_forward=14336, heads=32, kv_heads=8),
     "llama3-70b": Model(style="llama", hidden=8192, feed_forward=28672, heads=64, kv_heads=8),
@@ -37,6 +37,8 @@ MODELS = {
     "gpt2-medium": Model(style="gpt", hidden=1024, feed_forward=4096, heads=16, kv_heads=16),
     "gpt2-large": Model(style="gpt", hidden=1280, feed_forward=5120, heads=20, kv_heads=20),
     "gpt2-xl": Model(style="gpt", hidden=1600, feed_forward=6400, heads=25, kv_heads=25),
+    "llama2-70b": Model(style="llama", hidden=8192, feed_forward=28672, heads=64, kv_heads=8),
+    "mistral-7b": Model(style="llama", hidden=4096, feed_forward=14336, heads=32, kv_heads=8),
     "gpt3-6.7b": Model(style="gpt", hidden=4096, feed_forward=16384, heads=32, kv_heads=32),
     "gpt3-13b": Model(style="gpt", hidden=5120, feed_forward=20480, heads=40, kv_heads=40),
     "gpt3-175b": Model(style="gpt", hidden=12288, feed_forward=49152, heads=96, kv_heads=96),

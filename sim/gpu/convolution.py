@@ -19,6 +19,9 @@ from sim.gpu.demand import Array, Call, Constants, Demand, sizes, warm_up_us
 #: A step of the reduction takes so many channels of one tap: fewer leave lanes idle.
 CHANNEL_STEP = 32
 
+#: Types whose images of few channels are first copied to more; in fp16 there are kernels for them.
+PADDED_TYPES = ("bf16", "fp32")
+
 #: Kernels of at least this size run on the older instructions (mma), whatever the channels.
 LARGE_KERNEL = 7
 
@@ -34,8 +37,9 @@ def conv_key(call: Call) -> str:
         return "conv2d.grouped2" if p["groups"] == 2 else "conv2d.grouped"
     if p["R"] == 1 and p["stride"] == 1 and p["C"] % 8 == 0 and p["K"] % 8 == 0 and size == 2:
         return "conv2d.plain"
-    shape = "padded" if p["C"] % 8 else "large" if p["R"] >= LARGE_KERNEL else "implicit"
-    return f"conv2d.{shape}{size}"
+    if p["C"] % 8 and p["R"] > 1 and call.dtype in PADDED_TYPES:
+        return f"conv2d.padded{size}"
+    return f"conv2d.{'large' if p['R'] >= LARGE_KERNEL else 'implicit'}{size}"
 
 
 def output_side(h: Array, r: Array, stride: Array) -> Array:

@@ -25,7 +25,7 @@ LEAST_CYCLES = 16
 #: Most elements of the accumulators: nearly three quarters of the registers of an SM in fp32.
 MOST_TILE = 41_000
 
-SPLITS = (1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 32)
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 18, 32)
 
 
 def _candidates(
@@ -78,8 +78,10 @@ class Products:
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
     """The demand of each product with its fastest tile."""
-    all_tiles = _with_tiles(products, constants, chip)
-    return all_tiles.at(np.argmin(all_tiles.time_us(), axis=1))
+    tiles = CANDIDATES[products.path].T
+    all_tiles = _with_tiles(products, tuple(side[None, :] for side in tiles), constants, chip)
+    choice = np.argmin(all_tiles.time_us(), axis=1)
+    return all_tiles.at(choice)
 
 
 def _column(values: Array) -> Array:
@@ -98,8 +100,11 @@ def _step_cycles(path: str, size: int, tile: tuple[Array, Array], rate: float) -
     return np.asarray(issues * np.maximum(instruction, LEAST_CYCLES))
 
 
-def _with_tiles(products: Products, constants: Constants, chip: Chip) -> Demand:
-    tm, tn, split = (side[None, :] for side in CANDIDATES[products.path].T)
+def _with_tiles(
+    products: Products, tiles: tuple[Array, ...], constants: Constants, chip: Chip
+) -> Demand:
+    """Demand of every product (rows) with every given tile (columns)."""
+    tm, tn, split = tiles
     size = BYTES[products.dtype]
     batch, m, n, k = (_column(v) for v in (products.batch, products.m, products.n, products.k))
     blocks = batch * np.ceil(m / tm) * np.ceil(n / tn) * split

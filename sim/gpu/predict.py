@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arch.errors import InputError, Problem
 from sim.gpu import attention, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
@@ -41,6 +42,14 @@ MODELS: dict[str, KernelModel] = {
 }
 
 
+#: Classes of which nothing was measured, and the one whose constants they take.
+FALLBACKS = {
+    "bmm.wgmma.1": "gemm.wgmma.1",
+    "bmm.mma.int8": "gemm.mma.int8",
+    "conv2d.large4": "conv2d.implicit4",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:
     """A chip, and the constants fitted on measurements: of kernels by class, and of the power."""
@@ -60,6 +69,17 @@ def kernels_of(call: Call) -> tuple[Call, ...]:
     return tuple(kernel for _, kernel in block.kernels(block.layer_of(call)))
 
 
+def class_of(kernel: Call, constants: Mapping[str, Constants]) -> str:
+    """The class of a kernel; ``InputError`` if there is no such kernel or none was measured."""
+    key = MODELS[kernel.kind].key(kernel)
+    if key in constants:
+        return key
+    if FALLBACKS.get(key) in constants:
+        return FALLBACKS[key]
+    message = f"the kernel model knows no {kernel.kind} in {kernel.dtype}"
+    raise InputError(Problem(message))
+
+
 def devices_of(call: Call) -> int:
     return int(call.params.get("gpus", call.params.get("tp", 1)))
 
@@ -71,7 +91,7 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     for number, call in enumerate(calls):
         for kernel in kernels_of(call):
             # One data type per group, since tiles and rates depend on it.
-            group = MODELS[kernel.kind].key(kernel), kernel.dtype
+            group = class_of(kernel, model.constants), kernel.dtype
             groups[group].append(kernel)
             owners[group].append(number)
     demands, mac_pj, activity = [], [], []

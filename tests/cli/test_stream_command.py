@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,8 @@ def test_people_are_told_when_the_injection_limit_is_the_bottleneck(dse: Dse) ->
         ("stream:bytes=1MiB,pattern=random,stride=128", "only a sequential stream"),
         ("stream:bytes=1MiB,pattern=sequential,stride=1GiB", "reaches beyond the memory"),
         ("stream:bytes=64TiB,pattern=random", "allowed up to bytes="),
+        ("stream:bytes=1MiB,pattern=random,channels=one", "'one' needs a sequential stream"),
+        ("stream:bytes=1MiB,pattern=random,channels=2", "allowed all, one"),
         ("stream:bytes", "is not key=value"),
     ],
 )
@@ -69,3 +72,9 @@ def test_a_network_on_a_memory_alone_is_infeasible(dse: Dse) -> None:
     done = dse("simulate", "--arch", "hbm2_8ch", "--workload", "gemm:M=8,N=8,K=8")
     assert done.code == 3
     assert "no unit for it" in done.err
+
+
+def test_a_stream_has_no_timeline(dse: Dse, tmp_path: Path) -> None:
+    done = dse(*STREAM, SHORT, "--timeline", tmp_path / "t.png")
+    assert done.code == 2
+    assert "--timeline: a stream of requests has no timeline" in done.err

@@ -95,3 +95,22 @@ def test_bad_input_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["validate", "tiny"]) == 2
     assert main(["validate", "h200", "--split", "test"]) == 2
     assert "held-out" in capsys.readouterr().err
+
+
+def test_another_gpu_with_one_efficiency(capsys: pytest.CaptureFixture[str]) -> None:
+    # Measured with the host's clock: 21 us per call besides the kernel (LLMCompass, ISCA 2024).
+    file = str(validation.MEASURED / "a100_llmcompass.csv")
+    options = ["--csv", file, "--efficiency", "1.3", "--overhead", "21", "--json"]
+    assert main(["validate", "a100_80g", *options]) == 0
+    total = json.loads(capsys.readouterr().out)["time"][0]
+    assert total["rows"] == 17
+    assert total["mape"] < 0.12
+
+
+def test_a_plot_has_a_panel_for_every_kind(tmp_path: Path) -> None:
+    rows = [row("row_sum", {"R": 128, "C": 1000}), row("gemm", {"M": 64, "N": 64, "K": 64})]
+    file = write(tmp_path / "a.csv", *rows)
+    picture = tmp_path / "a.svg"
+    assert main(["validate", "h200", "--csv", str(file), "--plot", str(picture)]) == 0
+    text = picture.read_text()
+    assert text.count('<g id="axes_') == 2

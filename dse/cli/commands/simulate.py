@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from arch.errors import InputError, Problem
 from arch.load import load_architecture
-from dse.cli import arguments, inputs, views
+from arch.spec import Architecture
+from dse.cli import arguments, inputs, memory_options, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results
 from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
-from dse.simulation import Way, simulate
+from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
+from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
@@ -35,20 +35,11 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = DEFAULT,
     fuse: arguments.Fuse = False,
-    trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
-    ] = None,
-    trace_window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="START:END",
-            help="Trace only this part of the run, every tile of it, as in 10us:20us.",
-        ),
-    ] = None,
-    timeline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png|svg", help="Draw how busy every port is over the run."),
-    ] = None,
+    planner: arguments.Planner = None,
+    memory_map: arguments.MemoryMap = None,
+    trace: arguments.Trace = None,
+    trace_window: arguments.TraceWindow = None,
+    timeline: arguments.Timeline = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Simulate a workload on an architecture.
@@ -62,22 +53,31 @@ def run(
     inputs.choice("--engine", engine, tuple(ENGINES))
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    architecture = memory_options.asked(planner, memory_map, architecture)
     if is_stream(workload):
-        if trace is not None:
-            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
+        pictures.refuse("a stream of requests has no timeline")
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
-    metrics = simulation.metrics
     pictures.write(network, architecture, simulation)
+    if memory_map is not None:
+        memory_options.draw_map(network, architecture, memory_map)
+    _show(network, architecture, simulation, as_json=as_json)
+
+
+def _show(
+    network: Workload, architecture: Architecture, simulation: Simulation, *, as_json: bool
+) -> None:
+    metrics = simulation.metrics
     if as_json:
         folded = {"folded": list(network.folded)}
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
-    else:
-        if simulation.schedule is not None:
-            for name, text in totals(simulation.schedule):
-                results().print(f"  {name:<12} {text}")
-        views.print_metrics(results(), network, architecture, metrics)
+        return
+    if simulation.schedule is not None:
+        for name, text in totals(simulation.schedule):
+            results().print(f"  {name:<12} {text}")
+    views.print_metrics(results(), network, architecture, metrics)
+    memory_options.show(network, architecture)

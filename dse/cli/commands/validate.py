@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from dse import validation
 from dse.cli import arguments, inputs
@@ -34,6 +35,12 @@ def run(
     efficiency: Annotated[
         float, typer.Option(help="Factor on the rate of the tensor cores, for GPUs not fitted.")
     ] = 1.0,
+    overhead: Annotated[
+        float,
+        typer.Option(
+            metavar="US", help="Added to each time: what a host's clock measures besides."
+        ),
+    ] = 0.0,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a scatter plot (PNG or SVG).")
     ] = None,
@@ -46,11 +53,12 @@ def run(
     """
     inputs.choice("--split", split, validation.SPLITS)
     inputs.positive("--worst", worst)
+    _check_factors(efficiency, overhead)
     if plot is not None:
         inputs.output_file("--plot", plot)
     model = gpu_model(chip_of(load_architecture(device), efficiency))
     rows, warnings = validation.read_rows(csv or SHIPPED)
-    found = validation.compare(validation.of_split(rows, split), model, warnings)
+    found = validation.compare(validation.of_split(rows, split), model, warnings, overhead)
     if plot is not None:
         write_scatter(plot, found)
         messages().print(f"plot: {plot}")
@@ -62,6 +70,15 @@ def run(
     _print(device, split, found, worst)
     if csv is None:
         _print_errors("noise of the measurement", [validation.noise(SHIPPED, REPEATED)])
+
+
+def _check_factors(efficiency: float, overhead: float) -> None:
+    if not 0 < efficiency <= 10:
+        message = f"{efficiency} is out of range; allowed more than 0, up to 10"
+        raise InputError(Problem(message, where="--efficiency"))
+    if not 0 <= overhead <= 1e6:
+        message = f"{overhead} is out of range; allowed 0 to 1000000 (microseconds)"
+        raise InputError(Problem(message, where="--overhead"))
 
 
 def _document(device: str, split: str, found: validation.Comparison, worst: int) -> dict[str, Any]:

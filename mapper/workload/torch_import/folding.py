@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mapper.workload.torch_import.draft import DraftOperator
 from mapper.workload.torch_import.registry import Call, Value
 from mapper.workload.torch_import.storage import View
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+_PADS = ("aten.pad.", "aten.constant_pad_nd.")
+_CONVOLUTIONS = ("aten.conv1d.", "aten.conv2d.", "aten.conv3d.")
+
+
+def zeros_read_beyond_the_edge(node: Node) -> list[int] | None:
+    """Zeros before each spatial axis, if a padding needs no copy: only convolutions read it.
+
+    torch lists the amounts in pairs, from the last axis backwards.
+    """
+    if not str(node.target).startswith(_PADS):
+        return None
+    values = [*node.args[2:], *node.kwargs.values()]
+    if any(value not in (None, 0, 0.0, "constant") for value in values):
+        return None
+    readers = [str(user.target).startswith(_CONVOLUTIONS) for user in node.users]
+    amounts = node.args[1]
+    assert isinstance(amounts, (list, tuple))
+    numbers = [int(amount) for amount in amounts]  # type: ignore[arg-type]
+    rank = len(node.meta["val"].shape) - 2
+    if not all(readers) or len(numbers) > 2 * rank or min(numbers) < 0:
+        return None
+    before = numbers[::2][::-1]
+    return [0] * (rank - len(before)) + before
 
 
 def note_bias(call: Call, bias: View | None) -> None:

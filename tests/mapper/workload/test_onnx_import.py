@@ -272,6 +272,28 @@ def test_the_type_can_be_replaced(tmp_path: Path) -> None:
     assert {t.dtype for t in workload.tensors} == {"int8"}
 
 
+def test_a_quantized_network_has_narrow_operands(tmp_path: Path) -> None:
+    """Quantize and dequantize operators around two products: nothing wider than a byte is kept."""
+    scale, zero = np.array(0.1, dtype=np.float32), np.array(0, dtype=np.int8)
+    weights = {f"w{n}": np.ones((64, 64), dtype=np.int8) for n in range(2)}
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q0"])]
+    for n in range(2):
+        nodes += [
+            node("DequantizeLinear", [f"q{n}", "s", "z"], [f"d{n}"]),
+            node("DequantizeLinear", [f"w{n}", "s", "z"], [f"v{n}"]),
+            node("MatMul", [f"d{n}", f"v{n}"], [f"p{n}"]),
+            node("Relu", [f"p{n}"], [f"r{n}"]),
+            node("QuantizeLinear", [f"r{n}", "s", "z"], [f"q{n + 1}"]),
+        ]
+    built = model(nodes, {"x": [4, 64]}, weights | {"s": scale, "z": zero})
+    workload = load_workload(str(saved(tmp_path, built)))
+    assert [o.kind for o in workload.operators] == ["gemm", "gemm"]
+    kept = {t.name: t.dtype for t in workload.tensors if t.kind not in ("input", "weight")}
+    assert set(kept.values()) == {"int8"}
+    assert {workload.tensor(f"w{n}").dtype for n in range(2)} == {"int8"}
+    assert {o.accumulator_dtype for o in workload.operators} == {"int32"}
+
+
 def test_weights_in_a_file_of_their_own_are_not_needed(tmp_path: Path) -> None:
     built = model([node("MatMul", ["x", "w"], ["y"])], {"x": [2, 64]}, {"w": random(64, 64)})
     file = tmp_path / "net.onnx"

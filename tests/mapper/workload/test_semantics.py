@@ -110,6 +110,10 @@ def test_convolution(case: tuple[nn.Module, Tensor]) -> None:
         (nn.AdaptiveAvgPool2d((2, 1)), (1, 3, 4, 5)),
         (nn.Softmax(-1), (2, 3, 5)),
         (nn.ZeroPad2d((1, 2, 0, 3)), (1, 2, 3, 4)),
+        (
+            nn.Sequential(nn.ZeroPad2d((1, 2, 0, 3)), nn.Conv2d(2, 3, 3, 2, 1, bias=False)),
+            (1, 2, 3, 4),
+        ),
         (nn.Upsample(scale_factor=2), (1, 2, 3, 2)),
         (nn.PixelShuffle(2), (1, 8, 2, 3)),
         (nn.PixelUnshuffle(2), (1, 2, 4, 6)),

@@ -119,6 +119,27 @@ def test_an_embedding_moves_one_row_per_index() -> None:
     assert dtypes == ["int32", "int8", "int8"]
 
 
+def test_zeros_before_a_convolution_are_not_copied() -> None:
+    def function(net: Function, x: Tensor) -> Tensor:
+        return net.conv(functional.pad(x, (0, 1, 0, 1)))
+
+    workload = imported(Function(function), IMAGE)
+    assert [operator.kind for operator in workload.operators] == ["conv2d"]
+    assert any("zeros read beyond the edge" in note for note in workload.folded)
+    both = kinds(lambda net, x: net.conv(padded := functional.pad(x, (1, 1))) + padded, IMAGE)
+    assert both == ["pad", "conv2d", "add"]
+
+
+def test_interpolation_is_a_weighted_sum_of_neighbours() -> None:
+    def function(net: Function, x: Tensor) -> Tensor:
+        return functional.interpolate(x, scale_factor=3, mode="bilinear")
+
+    (operator,) = imported(Function(function), IMAGE).operators
+    assert operator.kind == "upsample_bilinear2d"
+    assert operator.points == 4 * (3 * 8) ** 2 * 2 * 2
+    assert operator.operations == 2 * operator.points
+
+
 def test_grouped_heads_share_keys() -> None:
     """4 query heads over 2 key heads: the group loop does not index the key."""
 
@@ -151,6 +172,23 @@ def test_types_are_those_of_the_module_unless_replaced() -> None:
         "fp32",
         "int32",
     )
+
+
+def test_a_result_that_is_only_read_narrower_is_stored_narrower() -> None:
+    narrow = imported(Function(lambda net, x: net.linear(x).to(torch.bfloat16) * 2), ROWS)
+    assert [(o.kind, narrow.tensor(o.output.tensor).dtype) for o in narrow.operators] == [
+        ("gemm", "bf16")
+    ]
+    wide = imported(Function(lambda net, x: net.linear(x.to(torch.float64).float())), ROWS)
+    assert wide.tensor(wide.operators[0].inputs[0].tensor).dtype == "fp32"
+
+    def both(net: Function, x: Tensor) -> object:
+        y = net.linear(x)
+        return y.to(torch.bfloat16) + y.sin().to(torch.bfloat16), y
+
+    (gemm, *_) = imported(Function(both), ROWS).operators
+    assert gemm.accumulator_dtype == "fp32"
+    assert imported(Function(both), ROWS).tensor(gemm.output.tensor).dtype == "fp32"
 
 
 def test_one_parameter_used_twice_is_one_tensor() -> None:

@@ -19,6 +19,12 @@ def make():
 def in_a_tuple():
     return nn.Linear(8, 4), (torch.zeros(3, 8),)
 
+def sized(batch: int, width=8, *, bias=True):
+    return nn.Linear(8, width, bias=bias), torch.zeros(batch, 8)
+
+def with_format(dtype=3):
+    return make()
+
 def by_name():
     return nn.Linear(8, 4), {"input": torch.zeros(3, 8)}
 
@@ -87,6 +93,15 @@ def test_the_type_can_be_replaced(net: Path) -> None:
     assert {t.dtype for t in workload.tensors} == {"int8"}
 
 
+def test_arguments_are_parameters(net: Path) -> None:
+    workload = load_workload(f"{net}:sized:batch=5,width=6,dtype=int8")
+    assert (workload.name, workload.macs) == ("net.py:sized:batch=5,width=6", 5 * 8 * 6)
+    assert load_workload(f"{net}:sized:batch=2").macs == 2 * 8 * 8
+    assert "batch: must be given (argument of sized)" in error(f"{net}:sized")
+    assert "unknown parameter 'bias'" in error(f"{net}:sized:batch=1,bias=3")
+    assert "must not have an argument named dtype" in error(f"{net}:with_format")
+
+
 def test_code_that_looks_at_values_runs_too(net: Path) -> None:
     assert load_workload(f"{net}:looks_at_values").macs == 3 * 4 * 8
 
@@ -127,7 +142,7 @@ def test_other_results_are_refused(net: Path, function: str, returned: str) -> N
 
 
 def test_a_function_must_be_named(net: Path) -> None:
-    assert "it has make, in_a_tuple, by_name" in error(str(net))
+    assert "it has make, in_a_tuple, sized" in error(str(net))
 
 
 def test_dataclasses_can_be_defined(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from arch.errors import InputError
 from arch.load import load_architecture
+from kernels_ref.library.points import COUNTS, sample
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 from sim.gpu.demand import Call
@@ -88,3 +89,17 @@ def test_a_block_is_its_kernels_one_after_the_other(h200: GpuModel) -> None:
 def test_other_hardware_is_refused() -> None:
     with pytest.raises(InputError, match="kernel model is of GPUs"):
         chip_of(load_architecture("tiny"))
+
+
+def test_what_no_library_has_is_refused(h200: GpuModel) -> None:
+    with pytest.raises(InputError, match="no ew_add in fp8"):
+        predict([Call(kind="ew_add", params={"n": 64}, dtype="fp8")], h200)
+
+
+def test_every_kind_is_predicted_in_every_format_that_was_measured(h200: GpuModel) -> None:
+    rng = np.random.default_rng(3)
+    drawn = [sample(k, d, rng) for k, dtypes in COUNTS.items() for d in dtypes for _ in range(20)]
+    calls = [Call(kind=p.kind, params=p.params, dtype=p.dtype) for p in drawn]
+    found = predict(calls, h200)
+    assert (found.time_us > 0.5).all()
+    assert np.isfinite(found.power_w).all()

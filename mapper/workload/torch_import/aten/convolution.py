@@ -7,7 +7,7 @@ from typing import Any
 from arch.errors import InputError, Problem
 from mapper.workload.nests import ConvolutionShape, Window, convolution, per_axis
 from mapper.workload.torch_import.draft import Kernel
-from mapper.workload.torch_import.folding import note_bias
+from mapper.workload.torch_import.folding import note_bias, zeros_read_beyond_the_edge
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import View
 
@@ -36,10 +36,12 @@ def lower_convolution(call: Call) -> Value:
 def _window(call: Call, weight: View) -> Window:
     kernel = weight.shape[2:]
     dilation = per_axis(call["dilation"], len(kernel))
+    own = _padding(call["padding"], kernel, dilation)
+    earlier = zeros_read_beyond_the_edge(call.nodes["input"]) or [0] * len(kernel)
     return Window(
         kernel=kernel,
         stride=per_axis(call["stride"], len(kernel)),
-        padding=_padding(call["padding"], kernel, dilation),
+        padding=tuple(sum(pair) for pair in zip(own, earlier, strict=True)),
         dilation=dilation,
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arch.errors import InputError, Problem
-from mapper.workload.nests import Nest, at
+from mapper.workload.nests import SPATIAL_DIMS, Nest, at
 from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.aten.contraction import row_dims
 from mapper.workload.torch_import.draft import Kernel, point_dims, pointwise
+from mapper.workload.torch_import.folding import zeros_read_beyond_the_edge
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import (
     View,
@@ -49,6 +50,10 @@ def lower_roll(call: Call) -> Value:
 @lowers("aten.constant_pad_nd", "aten.pad")
 def lower_pad(call: Call) -> Value:
     """A copy that reads beyond the edge. torch lists the amounts from the last axis backwards."""
+    if zeros_read_beyond_the_edge(call.node) is not None:
+        view: View = call["self"]
+        call.draft.folded.append(f"{call.name}: zeros read beyond the edge by what follows")
+        return view
     amounts = call["pad"]
     if call.arguments.get("mode", "constant") != "constant" or min(amounts) < 0:
         message = f"{call.name}: only padding with a constant, by positive amounts, can be imported"
@@ -89,12 +94,55 @@ def lower_nearest_upsampling(call: Call) -> Value:
     """By whole factors: each element is repeated along each axis."""
     view: View = call["input"] if "input" in call.arguments else call["self"]
     for axis in reversed(range(2, len(call.shape))):
-        factor, rest = divmod(call.shape[axis], view.shape[axis])
-        if rest:
-            message = f"{call.name}: upsampling by a factor that is not whole cannot be imported"
-            raise InputError(Problem(message, where="workload"))
-        view = insert(view, axis + 1, factor)
+        view = insert(view, axis + 1, _whole_factor(call, call.shape[axis], view.shape[axis]))
     return call.draft.reshape(view, call.shape)
+
+
+#: Neighbours along each axis that an element is interpolated from.
+_INTERPOLATED = {
+    "aten.upsample_linear1d": 2,
+    "aten.upsample_bilinear2d": 2,
+    "aten.upsample_trilinear3d": 2,
+    "aten.upsample_bicubic2d": 4,
+}
+
+
+@lowers(*_INTERPOLATED)
+def lower_interpolation(call: Call) -> Value:
+    """By whole factors: each element is a weighted sum of its neighbours (multiply and add).
+
+    ``P`` runs over the input, ``F`` over the elements between two of its positions.
+    """
+    data: View = call["input"] if "input" in call.arguments else call["self"]
+    rank = len(call.shape) - 2
+    factors = [_whole_factor(call, *pair) for pair in zip(call.shape, data.shape, strict=True)]
+    outputs, kernels = SPATIAL_DIMS[rank]
+    between = tuple(f"F{dim}" for dim in outputs)
+    taps = _INTERPOLATED[call.operation]
+    extents = dict(zip(("N", "C", *outputs), data.shape, strict=True))
+    extents |= dict(zip(between, factors[2:], strict=True))
+    extents |= dict.fromkeys(kernels, taps)
+    before = taps // 2 - 1
+    windows = (
+        AffineIndex(((p, 1), (r, 1)), -before) for p, r in zip(outputs, kernels, strict=True)
+    )
+    places = (
+        AffineIndex(((p, factor), (f, 1)))
+        for p, f, factor in zip(outputs, between, factors[2:], strict=True)
+    )
+    nest = Nest(
+        extents=extents, inputs=((*at("N", "C"), *windows),), output=(*at("N", "C"), *places)
+    )
+    kind = call.operation.removeprefix("aten.")
+    return call.emit(Kernel(kind=kind, operation="mean", nest=nest, ops_per_point=2), data)
+
+
+def _whole_factor(call: Call, large: int, small: int) -> int:
+    factor, rest = divmod(large, small)
+    if rest:
+        message = f"{call.name}: upsampling by a factor that is not whole cannot be imported"
+        raise InputError(Problem(message, where="workload"))
+    return factor
 
 
 @lowers("aten.slice_scatter")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from arch.datatypes import bits_of
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import (
     View,
@@ -47,9 +48,17 @@ def lower_identity(call: Call) -> Value:
 
 @lowers("aten.to", "aten._to_copy", "aten.type_as", view=True)
 def lower_conversion(call: Call) -> Value:
-    """Values are converted where they are read; what is stored stays as it was stored."""
+    """Values are converted where they are read; what is stored stays as it was stored.
+
+    Only an operator whose result nobody reads as it is stores the narrower format itself.
+    """
     source = _source(call)
-    if source.storage.dtype != call.dtype:
+    producer = call.sole_producer("self")
+    if producer is not None and bits_of(call.dtype) < bits_of(source.storage.dtype):
+        note = f"{call.name}: converted to {call.dtype} on the output path of {producer.name}"
+        call.draft.folded.append(note)
+        source.storage.dtype = call.dtype
+    elif source.storage.dtype != call.dtype:
         note = f"{call.name}: {source.storage.dtype} converted to {call.dtype} where it is read"
         call.draft.folded.append(note)
     return source
