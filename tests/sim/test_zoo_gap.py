@@ -1,4 +1,4 @@
-"""On whole networks: is the event model never below the analytical one, and is the gap explained?"""
+"""On whole networks: is the event model never below the analytical one, and why is it above?"""
 
 from __future__ import annotations
 
