@@ -68,7 +68,8 @@ class Controller:
 @dataclass(frozen=True, kw_only=True)
 class DramDevice:
     """Equal channels, each with ranks of bank groups of banks. Sizes of a channel's whole rank:
-    ``row_bytes`` are what one ACT opens, ``burst_bytes`` what one RD moves."""
+    ``row_bytes`` are what one ACT opens, ``burst_bytes`` what one RD moves. Ranks that are
+    ``pseudo_channels`` share the command bus but have each a data bus of their own."""
 
     name: str
     cycle_ps: int
@@ -80,6 +81,7 @@ class DramDevice:
     row_bytes: int
     burst_bytes: int
     row_and_column_bus: bool
+    pseudo_channels: bool
     parameters: Mapping[str, int]
     controller: Controller
     currents: Currents | None
@@ -105,14 +107,18 @@ class DramDevice:
 
     @property
     def burst_cycles(self) -> int:
-        """Cycles between two bursts of a channel at best."""
+        """Cycles between two bursts on a data bus at best."""
         return max(self.parameters["BURST"], self.parameters["CCD_S"])
+
+    @property
+    def data_buses(self) -> int:
+        return self.channels * (self.ranks if self.pseudo_channels else 1)
 
     @property
     def peak_bytes_per_s(self) -> int:
         """Rounded up: nothing is ever faster than this."""
-        per_channel = self.burst_bytes * 10**12
-        return math.ceil(self.channels * per_channel / (self.burst_cycles * self.cycle_ps))
+        per_bus = self.burst_bytes * 10**12
+        return math.ceil(self.data_buses * per_bus / (self.burst_cycles * self.cycle_ps))
 
     @property
     def least_latency_ps(self) -> int:
@@ -121,7 +127,9 @@ class DramDevice:
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
-        return gates(self.parameters, self.bank_groups)
+        without = ["group"] if self.bank_groups == 1 else []
+        without += ["other_ranks"] if self.pseudo_channels else []
+        return gates(self.parameters, tuple(without))
 
     def idle_latency_cycles(self, case: str) -> int:
         """Of a read with nothing else to do: its row is open (``hit``), no row is open

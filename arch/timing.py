@@ -50,6 +50,7 @@ PARAMETERS: Mapping[str, str] = {
     "RFCPB": "REFPB to ACT of its bank",
     "RREFD": "REFPB to ACT or REFPB of another bank",
     "REFIPB": "between two REFPB of a rank (0: no per-bank refresh)",
+    "ACT_BUS": "an ACT on the command bus",
 }
 
 
@@ -131,16 +132,18 @@ class Gate:
 
 
 def gates(
-    parameters: Mapping[str, int], bank_groups: int, rules: tuple[Rule, ...] = RULES
+    parameters: Mapping[str, int],
+    without: tuple[str, ...],
+    rules: tuple[Rule, ...] = RULES,
 ) -> tuple[Gate, ...]:
     """The rules that can ever delay a command of this device, weaker duplicates left out.
 
-    Where there is only one bank group, the device runs without them: the distances between
-    groups (``_S``) hold, those within a group (``_L``) do not.
+    Rules in the scopes ``without`` do not hold. A device with only one bank group is without
+    ``group``: the distances between groups (``_S``) hold, those within a group (``_L``) do not.
     """
     longest: dict[tuple[int, int, int, int], int] = {}
     for rule in rules:
-        if rule.scope == "group" and bank_groups == 1:
+        if rule.scope in without:
             continue
         key = (
             COMMANDS.index(rule.previous),

@@ -256,6 +256,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="through torch.compile (cuda)")
     parser.add_argument("--arch", default="ws16")
     parser.add_argument("--workload", default="gemm:M=512,N=512,K=512,dtype=int8")
+    parser.add_argument("--sizes", type=int, nargs="+", help="of batches, instead of the usual")
     parser.add_argument("--seconds", type=float, default=2.0, help="per line of the table")
     asked = parser.parse_args()
     given = problem(asked.arch, asked.workload)
@@ -266,7 +267,7 @@ def main() -> None:
     print(f"stages {', '.join(f'{m.name}[{o}]' for o, m in given.order.stages)}; {device.label}")
     print(f"64-bit floats, all integers exact: {device.model.exact}")
     print(f"{'mappings':14}{'batch':>12}{'million/s':>12}  equal to one by one")
-    for kind, size in itertools.product(KINDS, SIZES[asked.device]):
+    for kind, size in itertools.product(KINDS, asked.sizes or SIZES[asked.device]):
         batches = KINDS[kind](device, given.sizes, size)
         rate = measured(device, batches, asked.seconds)
         wrong = differences(given, device, next(batches))

@@ -36,14 +36,16 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """What the mapping search minimises for each operator, and how hard it tries.
+    """What the mapping search minimises for each operator, and how it searches.
 
-    With ``fusion`` the whole schedule is searched: groups of operators over tiles, and tensors
-    that stay on the chip.
+    ``budget`` is calls per operator; the exact search takes as many as it needs. With ``fusion``
+    the whole schedule is searched: groups of operators over tiles, and tensors that stay on the
+    chip.
     """
 
     objective: str
-    effort: str
+    method: str
+    budget: int
     fusion: bool = False
 
 
@@ -107,7 +109,8 @@ def to_plain(config: SearchConfig) -> dict[str, Any]:
         ],
         "mapping": {
             "objective": config.mapping.objective,
-            "effort": config.mapping.effort,
+            "method": config.mapping.method,
+            "budget": config.mapping.budget,
             "fusion": config.mapping.fusion,
         },
         "objectives": [o.name for o in config.objectives],

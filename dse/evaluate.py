@@ -16,6 +16,7 @@ from dse.mapping_document import mapping_document
 from dse.simulation import Simulation, Way, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
+from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 
@@ -86,7 +87,8 @@ class PointEvaluator:
 
     def _simulated(self, workload: Workload, architecture: Architecture) -> Simulation:
         mapping = self.config.mapping
-        way = Way(engine=self.engine, fuse=mapping.fusion)
+        method = Method(name=mapping.method, budget=mapping.budget, seed=self.config.seed)
+        way = Way(engine=self.engine, fuse=mapping.fusion, method=method)
         return simulate(workload, architecture, self.config.fidelity, mapping.objective, way)
 
     def _unmapped(

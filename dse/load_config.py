@@ -221,7 +221,8 @@ def _config(checked: SearchModel, draft: _Draft, text: str) -> SearchConfig:
         space=Space(parameters=tuple(draft.parameters)),
         mapping=MappingSettings(
             objective=checked.mapping.objective,
-            effort=checked.mapping.effort,
+            method=checked.mapping.method,
+            budget=checked.mapping.budget,
             fusion=checked.mapping.fusion,
         ),
         objectives=tuple(QUANTITIES[name] for name in checked.objectives),

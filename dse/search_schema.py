@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from arch.schema import StrictModel
 from dse.quantities import QUANTITIES
+from mapper.search.method import BUDGET, METHODS
 
+MappingMethod = Literal[
+    "exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random"
+]
+assert set(METHODS) == set(MappingMethod.__args__)  # type: ignore[attr-defined]
 Objective = Literal["latency", "energy", "area", "power", "edp"]
 assert set(QUANTITIES) == set(Objective.__args__)  # type: ignore[attr-defined]
 
@@ -38,12 +43,23 @@ PlainOrWeighted = Annotated[
 
 
 class MappingModel(StrictModel):
-    """How each design's mapping is found: the best one for ``objective``."""
+    """How each design's mapping is found: the best one for ``objective``.
+
+    ``budget`` is calls of the cost function per operator, for all methods but ``exact``; their
+    random numbers follow the search's ``seed``.
+    """
 
     objective: Literal["edp", "latency", "energy"] = "edp"
-    effort: Literal["exact"] = "exact"
+    method: MappingMethod = "exact"
+    budget: Annotated[int, Field(ge=1, le=10_000_000)] = BUDGET
     fusion: bool = False
     """Search the whole schedule: operators fused over tiles, tensors kept on the chip."""
+
+    @model_validator(mode="after")
+    def _one_search(self) -> Self:
+        if self.fusion and self.method != "exact":
+            raise ValueError(f"with fusion mappings are exact; leave out '{self.method}'")
+        return self
 
 
 class SearchModel(StrictModel):

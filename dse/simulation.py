@@ -12,6 +12,7 @@ from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
+from mapper.search.method import EXACT, Method
 from mapper.search.network import map_workload
 from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
@@ -25,10 +26,12 @@ from sim.timeline import EVERYTHING, Slice, View, timeline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How to find out: which engine simulates, whether the whole schedule is searched."""
+    """How to find out: which engine simulates, whether the whole schedule is searched, and if
+    not, how each operator's mapping is."""
 
     engine: str = DEFAULT
     fuse: bool = False
+    method: Method = EXACT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ def simulate(
     objective: str,
     way: Way | None = None,
 ) -> Simulation:
-    """Every operator at its best mapping for ``objective``, at ``fidelity``.
+    """Every operator at the mapping that is found for ``objective``, at ``fidelity``.
 
     Raises ``InfeasibleError`` if the hardware cannot run the workload.
     """
@@ -83,7 +86,7 @@ def simulate(
         return Simulation(metrics=metrics, results={}, schedule=found)
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
-        results = map_workload(workload, architecture, price, objective)
+        results = map_workload(workload, architecture, price, objective, way.method)
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)
     return Simulation(metrics=metrics, results=results)

@@ -156,7 +156,7 @@ def _encode(total: Ints, scale: Ints, result_bits: int) -> NDArray[np.uint32]:
     pattern = (raw << 23) + (mantissa & ((1 << 23) - 1))
     pattern = np.where(raw >= 255, 0x7F800000, pattern)
     pattern = np.where(size == 0, 0, pattern) | (np.where(total < 0, 1, 0) << 31)
-    return pattern.astype(np.uint32)
+    return np.asarray(pattern.astype(np.uint32), dtype=np.uint32)
 
 
 def _special(

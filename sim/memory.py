@@ -64,5 +64,5 @@ def _lifetimes(workload: Workload) -> dict[Tensor, tuple[int, int]]:
             end if tensor.kind == "output" else touched[tensor.name][-1],
         )
         for tensor in workload.tensors
-        if tensor.kind != "weight" and touched[tensor.name]
+        if tensor.kind not in ("weight", "host") and touched[tensor.name]
     }

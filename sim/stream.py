@@ -77,7 +77,7 @@ def _in_lock_step(device: DramDevice, spec: StreamSpec, inject: int) -> bool:
         and spec.outstanding is None
         and spec.size_bytes % stripe == 0
         and inject % device.channels == 0
-        and inject * device.burst_cycles >= 2 * device.channels
+        and inject * device.burst_cycles >= 2 * device.data_buses
     )
 
 

@@ -94,6 +94,7 @@ def _device(name: str, config: DramChannelsConfig) -> DramDevice:
         row_bytes=config.row_size,
         burst_bytes=config.burst_size,
         row_and_column_bus=config.row_and_column_bus,
+        pseudo_channels=config.pseudo_channels,
         parameters={parameter: getattr(config, parameter) for parameter in PARAMETERS},
         controller=Controller(
             address_map=tuple(config.address_map.split()),

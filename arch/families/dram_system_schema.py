@@ -82,6 +82,8 @@ class DramChannelsConfig(StrictModel):
     """What one RD moves."""
     row_and_column_bus: bool = False
     """A row and a column command may be given in the same cycle, as HBM has it."""
+    pseudo_channels: bool = False
+    """The ranks share the command buses only: each has a data bus of its own."""
     devices_per_rank: Annotated[int, Between(1, 64)]
     type: DramType | None = None
     energy: DramEnergy = "auto"
@@ -116,6 +118,7 @@ class DramChannelsConfig(StrictModel):
     RFCPB: Cycles = 0
     RREFD: Cycles = 0
     REFIPB: Cycles = 0
+    ACT_BUS: Annotated[int, Between(1, 8)] = 1
 
     address_map: Annotated[str, AfterValidator(_address_map)]
     page: Literal["open", "closed"] = "open"
@@ -158,3 +161,6 @@ def _together(path: tuple[str, str], component: Mapping[str, Any]) -> Iterator[F
     if component.get("refresh") == "per_bank" and not component.get("REFIPB"):
         message = "'per_bank' needs REFIPB, RFCPB and RREFD, which this device has not"
         yield Finding((*path, "refresh"), message)
+    if component.get("ACT_BUS", 1) != 1 and component.get("queue") != "shared":
+        message = "more than one cycle for an ACT is modelled with 'queue: shared' only"
+        yield Finding((*path, "ACT_BUS"), message)

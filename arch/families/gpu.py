@@ -161,6 +161,10 @@ class GpuConfig(StrictModel):
     technology: Process
     power_limit: Power
     idle_power: Power
+    area: Annotated[
+        float, Quantity(parse=quantity.area, show=units.format_area_mm2, low=10, high=1700)
+    ]
+    """Of the die."""
     link: Bandwidth
     """To another GPU, in one direction."""
     components: dict[str, ComponentConfig]
@@ -210,6 +214,8 @@ class Gpu(Family):
                 _cuda_cores(cuda_name, cuda, tensor.sms, period_ps),
                 Board(
                     name="board",
+                    area_mm2=config.area,
+                    leakage_w=config.idle_power,
                     power_limit_w=config.power_limit,
                     idle_w=config.idle_power,
                     least_clock_hz=config.least_clock,

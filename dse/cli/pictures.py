@@ -42,6 +42,12 @@ class Pictures:
             trace=trace, window_ps=None if window is None else _window(window), timeline=timeline
         )
 
+    def refuse(self, reason: str) -> None:
+        """For what no picture can be drawn of."""
+        for option, asked in (("--trace", self.trace), ("--timeline", self.timeline)):
+            if asked is not None:
+                raise _wrong(option, reason)
+
     def write(self, network: Workload, architecture: Architecture, simulation: Simulation) -> None:
         latency_ps = simulation.metrics.latency_ps
         if self.window_ps is not None and self.window_ps[0] >= latency_ps:

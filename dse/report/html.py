@@ -8,7 +8,7 @@ from importlib import metadata, resources
 from typing import Any
 
 from arch import catalog
-from dse.config import SearchConfig
+from dse.config import MappingSettings, SearchConfig
 from dse.report import display, tables
 from dse.report.answer import answer
 from dse.report.confidence import RULES
@@ -116,12 +116,18 @@ def _subtitle(facts: Facts) -> str:
     return f"{about}The search {config.name} ran {done} and {ENDINGS[facts.study.stopped]}."
 
 
+def _mapping_search(settings: MappingSettings) -> str:
+    if settings.method == "exact":
+        return "proven optimal"
+    return f"by {settings.method} search of {settings.budget:,} calls each"
+
+
 def _question(facts: Facts) -> list[tuple[str, list[str]]]:
     config, study = facts.study.config, facts.study
     minimised = [f"{display.title(q.key)}: {q.meaning}" for q in config.objectives]
     limits = [display.limit(c) for c in config.constraints] or ["none"]
     sampler = f"{config.sampler.name} sampler, seed {config.seed}"
-    effort = f"mappings for least {config.mapping.objective}, {config.mapping.effort} effort"
+    how = f"mappings for least {config.mapping.objective}, {_mapping_search(config.mapping)}"
     return [
         ("Workload", [_workload(w) for w in facts.evidence.workloads]),
         ("Base architecture", [f"{facts.base.name}: {facts.base.description}"]),
@@ -132,7 +138,7 @@ def _question(facts: Facts) -> list[tuple[str, list[str]]]:
         (
             "Evaluation",
             [
-                f"{config.fidelity} model; {effort}",
+                f"{config.fidelity} model; {how}",
                 f"{study.cost_model_calls:,} cost-model calls in {study.seconds:,.0f} s "
                 "of evaluation",
             ],

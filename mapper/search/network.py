@@ -7,23 +7,34 @@ from dataclasses import replace
 
 from arch.spec import Architecture
 from mapper.cost import PriceList
-from mapper.search.exact import SearchResult, map_operator
+from mapper.hierarchy import execution
+from mapper.search.exact import SearchResult
+from mapper.search.method import EXACT, Method
+from mapper.search.methods import map_execution
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
 
 def map_workload(
-    workload: Workload, architecture: Architecture, price: PriceList, objective: str = "edp"
+    workload: Workload,
+    architecture: Architecture,
+    price: PriceList,
+    objective: str = "edp",
+    method: Method = EXACT,
 ) -> dict[str, SearchResult]:
     """Operator name -> result. ``calls`` of a repeated operator are zero: none were needed.
 
     Raises ``InfeasibleError`` for the first operator that the hardware cannot run.
     """
-    return dict(map_each(workload, architecture, price, objective))
+    return dict(map_each(workload, architecture, price, objective, method))
 
 
 def map_each(
-    workload: Workload, architecture: Architecture, price: PriceList, objective: str = "edp"
+    workload: Workload,
+    architecture: Architecture,
+    price: PriceList,
+    objective: str = "edp",
+    method: Method = EXACT,
 ) -> Iterator[tuple[str, SearchResult]]:
     """The results of ``map_workload`` one by one, as they are found."""
     known: dict[Hashable, SearchResult] = {}
@@ -34,7 +45,8 @@ def map_each(
             mapping = replace(first.mapping, operator=operator.name)
             yield operator.name, replace(first, mapping=mapping, calls=0)
         else:
-            known[key] = map_operator(workload, operator, architecture, price, objective)
+            run = execution(workload, operator, architecture)
+            known[key] = map_execution(method, run, architecture.leakage_w, price, objective)
             yield operator.name, known[key]
 
 

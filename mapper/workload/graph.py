@@ -16,6 +16,9 @@ from mapper.workload.operators import (
     Tensor,
 )
 
+#: Kinds of operators that overwrite parameters and optimizer states at the end of a step.
+UPDATES = ("round", "sgd", "momentum", "adam")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
@@ -62,7 +65,8 @@ def check_order(workload: Workload) -> None:
     Names are unique; every access has one affine expression per tensor axis over loops that
     exist; results lie inside their tensor; a tensor is read only after all of it that will
     ever be written has been. Two operators may write one tensor where their regions are
-    disjoint (a concatenation), and a ``copy`` may update an input in place (a cache).
+    disjoint (a concatenation), a ``copy`` may update an input in place (a cache), and so may an
+    optimizer its states and the parameters.
     """
     problems = [*_tensor_problems(workload), *_name_problems(workload)]
     if not workload.operators:
@@ -115,7 +119,8 @@ def _operator_problems(workload: Workload, operator: Operator) -> Iterator[Probl
     if operator.operation not in operations:
         message = f"unknown operation {operator.operation!r}; allowed: {_list(operations)}"
         yield Problem(message, where=where)
-    if operator.operation == "mac" and len(operator.inputs) != 2:
+    streaming = bool(operator.side)
+    if operator.operation == "mac" and len(operator.inputs) != 2 and not streaming:
         yield Problem(f"a mac has 2 inputs, this one {len(operator.inputs)}", where=where)
     if not is_dtype(operator.accumulator_dtype):
         yield Problem(f"unknown data type {operator.accumulator_dtype!r}", where=where)
@@ -165,11 +170,11 @@ def _order_problems(workload: Workload) -> Iterator[Problem]:
         where = f"workload {workload.name}: operator {operator.name}"
         for access in operator.inputs:
             kind = workload.tensor(access.tensor).kind
-            if kind in ("activation", "output") and access.tensor not in writers:
+            if kind in ("activation", "output", "host") and access.tensor not in writers:
                 yield Problem(f"reads {access.tensor} before it is produced", where=where)
             read_by.setdefault(access.tensor, operator.name)
         written = operator.output.tensor
-        if written in read_by:
+        if read_by.get(written, operator.name) != operator.name and not _is_update(operator):
             yield Problem(f"writes {written} after {read_by[written]} has read it", where=where)
         yield from _write_problems(workload, operator, writers.get(written, []), where)
         writers.setdefault(written, []).append(operator)
@@ -184,14 +189,20 @@ def _write_problems(
 ) -> Iterator[Problem]:
     written = operator.output.tensor
     kind = workload.tensor(written).kind
-    if kind == "weight" or (kind == "input" and operator.operation != "copy"):
+    in_place = operator.operation == "copy" or _is_update(operator)
+    if (kind == "weight" and not _is_update(operator)) or (kind == "input" and not in_place):
         yield Problem(f"writes {written}, which is of kind {kind}", where=where)
     for other in earlier:
-        if not _disjoint(operator, other):
+        if not disjoint(operator, other):
             yield Problem(f"{other.name} has already written part of {written}", where=where)
 
 
-def _disjoint(one: Operator, other: Operator) -> bool:
+def _is_update(operator: Operator) -> bool:
+    """Whether it replaces a parameter, or what an optimizer keeps, after all have read it."""
+    return operator.kind in UPDATES
+
+
+def disjoint(one: Operator, other: Operator) -> bool:
     """Whether two writers of a tensor touch different elements: apart on at least one axis."""
     return any(
         _apart((left, one.extents), (right, other.extents))

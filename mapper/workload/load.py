@@ -21,6 +21,8 @@ from mapper.workload.parameters import Value, parse_parameters, split_spec, usag
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.torch_import.exported import exported_workload, find_exported
 from mapper.workload.torch_import.importing import import_built
+from mapper.workload.training.plan import TrainingPlan, split_plan
+from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
 
 
@@ -108,7 +110,11 @@ def _loader(spec: str) -> Callable[[], Workload]:
     name = spec.partition(":")[0].strip()
     if not (_written(name) or zoo.is_network(name)):
         _check_is_no_path(spec, name)
-    name, given = split_spec(spec)
+    name, everything = split_spec(spec)
+    given, plan, trained = split_plan(name, everything)
+    if plan is not None:
+        rest = ",".join(f"{key}={value}" for key, value in given.items())
+        return partial(_trained, _loader(f"{name}:{rest}" if rest else name), plan, trained)
     if written := _written(name):
         return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
@@ -132,6 +138,11 @@ def _written(name: str) -> SingleOperator | None:
     """The operator or network of that name, if it is one of those written by operators."""
     name = ALIASES.get(name, name)
     return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+
+
+def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) -> Workload:
+    workload = forward()
+    return training_step(workload, plan, f"{workload.name},{title}")
 
 
 @lru_cache(maxsize=32)

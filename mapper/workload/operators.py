@@ -160,5 +160,6 @@ class Operator:
 
 
 #: ``input`` comes from outside (network inputs, constants, caches), ``weight`` is a parameter,
-#: ``activation`` and ``output`` are produced by operators.
-TENSOR_KINDS = ("input", "weight", "activation", "output")
+#: ``activation`` and ``output`` are produced by operators; ``host`` as well, but it waits outside
+#: the device: its traffic counts, its room does not.
+TENSOR_KINDS = ("input", "weight", "activation", "output", "host")

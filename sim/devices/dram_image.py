@@ -41,8 +41,9 @@ NONE = -1
     GATES_AT,
     REQUESTS_AT,
     REQUESTS_END,
+    ACT_BUS,
     FIRST_GATE,
-) = range(20)
+) = range(21)
 HEAD_SIZE = FIRST_GATE + len(COMMANDS) + 1
 
 #: A gate: the later command, where it holds, cycles, and how many commands it counts back.
@@ -79,8 +80,9 @@ GATE_COMMAND, GATE_SCOPE, GATE_CYCLES, GATE_WINDOW, GATE_SIZE = range(5)
     WRITE_LATENCY,
     WAKE,
     NO_ROOM,
+    ROW_BUS_FREE,
     COUNTS,
-) = range(30)
+) = range(31)
 CHANNEL_FIELDS = COUNTS + len(COMMANDS)
 #: Refreshes that may be due at once.
 MAX_DUE = 1024
@@ -154,6 +156,7 @@ def _head(device: DramDevice) -> dict[int, int]:
         SHARED_QUEUE: controller.queue == "shared",
         REFRESH_EVERY: 0 if controller.refresh == "none" else period // device.ranks,
         PER_BANK_REFRESH: per_bank,
+        ACT_BUS: p["ACT_BUS"],
     }
 
 

@@ -24,6 +24,7 @@ from sim.devices.dram_command import (
     remove,
 )
 from sim.devices.dram_image import (
+    ACT_BUS,
     ACTIVE,
     ACTIVE_AT,
     BANK_AT,
@@ -40,6 +41,7 @@ from sim.devices.dram_image import (
     REFRESH_FROM,
     REFRESH_TO,
     ROW,
+    ROW_BUS_FREE,
     TRANSACTION_DEPTH,
     TWO_BUSES,
     WRITE_MODE,
@@ -65,11 +67,16 @@ def cycle(m: IntArray, ch: int, clock: int) -> tuple[int, int, int]:
     request, acted, wake = NONE, False, m[ch + NEXT_REFRESH]
     for number in range(1 + m[TWO_BUSES]):
         kind = COLUMN + number if m[TWO_BUSES] else ANY
+        if kind != COLUMN and clock < m[ch + ROW_BUS_FREE]:
+            wake = min(wake, m[ch + ROW_BUS_FREE])
+            continue
         source, place, command, at = _next(m, ch, clock, kind)
         if command == NONE:
             wake = min(wake, at)
             continue
         acted = True
+        if command == ACT:
+            m[ch + ROW_BUS_FREE] = clock + m[ACT_BUS]
         if source != NONE:
             request = max(request, _issue_for(m, ch, source, place, command, clock))
         else:

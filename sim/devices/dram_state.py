@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,25 @@ FRONT_CYCLES = 2
 
 def timing_vector(device: DramDevice) -> Vector:
     """Constants of a device and its controller, in picoseconds."""
+    device = _with_channels_for_ranks(device) if device.pseudo_channels else device
     vector = np.zeros(burst.TIMING_SIZE, np.int64)
     for values in (_geometry(device), _address(device), _column(device), _row(device)):
         for position, value in values.items():
             vector[position] = value
     return vector
+
+
+def _with_channels_for_ranks(device: DramDevice) -> DramDevice:
+    """Pseudo-channels move data like channels; that they share commands hardly shows in bursts."""
+    fields = list(device.controller.address_map)
+    fields.remove("ra")
+    fields.insert(fields.index("ch"), "ra")
+    return replace(
+        device,
+        channels=device.channels * device.ranks,
+        ranks=1,
+        controller=replace(device.controller, address_map=tuple(fields)),
+    )
 
 
 def _in_set(device: DramDevice) -> list[str]:

@@ -1,4 +1,8 @@
-"""Prices of the components of family ``gpu``, and what its kernel model reads from them."""
+"""GPUs: a workload as the kernels that libraries would run, and prices for loop mappings.
+
+Roofline is the peak of the tensor cores and of the HBM; analytical the kernel model at the highest
+clock; event the same at the clock that the power limit allows while the workload is repeated.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,12 @@ from typing import TypeVar
 from arch.errors import InputError, Problem
 from arch.families.gpu import Board, CudaCores, GpuL2, Hbm, SharedMemory, TensorCores
 from arch.spec import PS_PER_S, Architecture, Component, Compute, Memory
-from mapper.cost import Price
+from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
+from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
+from sim.gpu.constants import gpu_model
+from sim.gpu.workload import GpuRun, run_workload
+from sim.kernel_models import kernel_model
 from sim.prices import prices
 
 _Part = TypeVar("_Part", bound=Component)
@@ -104,4 +112,118 @@ def chip_of(architecture: Architecture, efficiency: float = 1.0) -> Chip:
         idle_w=rest.idle_w,
         tensor_path=tensor.path,
         efficiency=efficiency,
+    )
+
+
+PS_PER_US = 10**6
+PJ_PER_UJ = 1e6
+
+
+@kernel_model("gpu")
+def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metrics:
+    """The metrics of a workload on a GPU, repeated without a pause.
+
+    Raises ``InfeasibleError`` if its weights and inputs do not fit into the HBM.
+    """
+    chip = chip_of(architecture)
+    found = run_workload(workload, gpu_model(chip))
+    store = _part(architecture, Hbm)
+    held = sum(t.elements * t.bits for t in workload.tensors if t.kind in ("weight", "input"))
+    needed = int(-(-held // 8))
+    if needed > store.size_bytes:
+        raise InfeasibleError(
+            limit=store.name,
+            needed=needed,
+            allowed=store.size_bytes,
+            detail="bytes of weights and inputs",
+        )
+    times = {"roofline": found.least_us, "analytical": found.fast_us, "event": found.times_us}
+    latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]
+    operators = tuple(
+        _operator(number, latency_ps, found, architecture)
+        for number, latency_ps in enumerate(latencies)
+    )
+    return _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
+
+
+def _operator(
+    number: int, latency_ps: int, found: GpuRun, architecture: Architecture
+) -> OperatorMetrics:
+    launch = found.launches[number]
+    chip = chip_of(architecture)
+    memory, tensor = _part(architecture, Hbm).name, _part(architecture, TensorCores).name
+    rest = _part(architecture, Board)
+    core_ps, memory_ps = (
+        min(latency_ps, round(float(us[number]) * PS_PER_US))
+        for us in (found.core_us, found.memory_us)
+    )
+    rate = chip.mma.get(launch.call.dtype, chip.fma) * chip.sms * chip.clock_mhz
+    used = launch.macs / rate * PS_PER_US / latency_ps if latency_ps else 0.0
+    energy, in_hbm = (float(e[number]) * PJ_PER_UJ for e in (found.energy_uj, found.hbm_uj))
+    moved = int(found.hbm_bytes[number])
+    components = {
+        memory: ComponentMetrics(
+            busy_ps=memory_ps,
+            energy_pj=in_hbm,
+            read_bytes=moved,
+            write_bytes=0,
+            utilization=memory_ps / latency_ps if latency_ps else 0.0,
+        ),
+        tensor: ComponentMetrics(
+            busy_ps=core_ps,
+            energy_pj=energy - in_hbm,
+            read_bytes=0,
+            write_bytes=0,
+            utilization=used,
+        ),
+        rest.name: ComponentMetrics(
+            busy_ps=0,
+            energy_pj=rest.idle_w * latency_ps,
+            read_bytes=0,
+            write_bytes=0,
+            utilization=0.0,
+        ),
+    }
+    busiest = max((memory_ps, memory), (core_ps, tensor))
+    return OperatorMetrics(
+        name=launch.name,
+        latency_ps=latency_ps,
+        energy_pj=sum(c.energy_pj for c in components.values()),
+        bound_by=busiest[1] if busiest[0] > latency_ps / 2 else "latency",
+        macs=launch.macs,
+        components=components,
+    )
+
+
+def _assembled(
+    workload: Workload,
+    architecture: Architecture,
+    fidelity: str,
+    memory: dict[str, int],
+    operators: tuple[OperatorMetrics, ...],
+) -> Metrics:
+    latency_ps = sum(o.latency_ps for o in operators)
+    energy_pj = sum(o.energy_pj for o in operators)
+    return Metrics(
+        fidelity=fidelity,
+        latency_ps=latency_ps,
+        energy_pj=energy_pj,
+        dynamic_energy_pj=energy_pj - architecture.leakage_w * latency_ps,
+        area_mm2=architecture.area_mm2,
+        power_w=energy_pj / latency_ps,
+        macs=workload.macs,
+        memory=memory,
+        components={name: _sum(name, operators, latency_ps) for name in operators[0].components},
+        operators=operators,
+    )
+
+
+def _sum(name: str, operators: tuple[OperatorMetrics, ...], latency_ps: int) -> ComponentMetrics:
+    parts = [(o.components[name], o.latency_ps) for o in operators]
+    return ComponentMetrics(
+        busy_ps=sum(p.busy_ps for p, _ in parts),
+        energy_pj=sum(p.energy_pj for p, _ in parts),
+        read_bytes=sum(p.read_bytes for p, _ in parts),
+        write_bytes=sum(p.write_bytes for p, _ in parts),
+        utilization=sum(p.utilization * ps for p, ps in parts) / latency_ps,
     )

@@ -16,7 +16,6 @@ from sim.gpu import gemm
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Array, Call, Constants, Demand, sizes, warm_up_us
 
-
 #: A step of the reduction takes so many channels of one tap: fewer leave lanes idle.
 CHANNEL_STEP = 32
 

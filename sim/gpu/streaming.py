@@ -95,7 +95,9 @@ def row_key(call: Call) -> str:
 def _per_thread(calls: Sequence[Call], count: Array, cols: Array) -> Array:
     """Values of a row that one thread goes through, up to a factor common to the class."""
     together = np.minimum(16, 2 ** np.floor(np.log2(np.maximum(count, 1))))
-    return np.where([row_key(c) in ("row_sum.warp", "row_sum.pair") for c in calls], cols * together / 16, cols)
+    return np.where(
+        [row_key(c) in ("row_sum.warp", "row_sum.pair") for c in calls], cols * together / 16, cols
+    )
 
 
 def _padded(calls: Sequence[Call], cols: Array) -> Array:

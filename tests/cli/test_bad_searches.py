@@ -53,7 +53,14 @@ BAD_SEARCHES = (
     bad("negative seed", ("seed: 1", "seed: -1"), "seed", "allowed"),
     bad("unknown sampler", ("seed: 1", "sampler: bayse"), "sampler", "did you mean 'bayes'?"),
     bad("unknown fidelity", ("seed: 1", "fidelity: evnt"), "fidelity", "'event'?"),
-    bad("unknown effort", ("seed: 1", "mapping: {effort: max}"), "mapping.effort", "exact"),
+    bad("unknown method", ("seed: 1", "mapping: {method: exct}"), "mapping.method", "'exact'?"),
+    bad(
+        "two searches",
+        ("seed: 1", "mapping: {fusion: true, method: random}"),
+        "mapping",
+        "exact",
+    ),
+    bad("no calls", ("seed: 1", "mapping: {budget: 0}"), "mapping.budget", "allowed"),
     bad("key twice", ("seed: 1", "seed: 1\nseed: 2"), "seed", "duplicate"),
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,9 @@ def test_a_network_on_a_memory_alone_is_infeasible(dse: Dse) -> None:
     done = dse("simulate", "--arch", "hbm2_8ch", "--workload", "gemm:M=8,N=8,K=8")
     assert done.code == 3
     assert "no unit for it" in done.err
+
+
+def test_a_stream_has_no_timeline(dse: Dse, tmp_path: Path) -> None:
+    done = dse(*STREAM, SHORT, "--timeline", tmp_path / "t.png")
+    assert done.code == 2
+    assert "--timeline: a stream of requests has no timeline" in done.err

@@ -44,7 +44,7 @@ def test_the_shortest_configuration_and_its_defaults(tmp_path: Path) -> None:
     config = load_search(write(tmp_path))
     assert config.space.size == 2
     assert (config.sampler.name, config.fidelity) == ("bayes", "analytical")
-    assert (config.mapping.objective, config.mapping.effort) == ("edp", "exact")
+    assert (config.mapping.objective, config.mapping.method) == ("edp", "exact")
     assert config.workloads[0].weight == 1
 
 

@@ -50,7 +50,7 @@ def config(sampler: str = "random", trials: int = 20, **changes: Any) -> SearchC
         arch="edge_npu",
         base=load_architecture("edge_npu").document,
         space=SPACE,
-        mapping=MappingSettings(objective="edp", effort="exact"),
+        mapping=MappingSettings(objective="edp", method="exact", budget=1),
         objectives=tuple(QUANTITIES[name] for name in ("latency", "energy", "area")),
         constraints=LIMITS,
         fidelity="analytical",

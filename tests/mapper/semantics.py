@@ -74,6 +74,9 @@ _BY_KIND: dict[str, Callable[[list[Array]], Array]] = {
     "combine": lambda v: v[0] * v[1],
     "divide": lambda v: v[0] / v[1],
     "multiply_add": lambda v: v[0] * v[1] + v[2],
+    "combine_backward": lambda v: v[0] * v[1],
+    "mul_backward": lambda v: v[0] * v[1],
+    "silu_backward": lambda v: v[0] * _sigmoid(v[1]) * (1 + v[1] * (1 - _sigmoid(v[1]))),
     "times_exp_add": lambda v: v[0] * np.exp(v[1]) + v[2],
     "times_exp_difference": lambda v: v[0] * np.exp(v[1] - v[2]),
     "log_sum_exp": lambda v: v[0],
@@ -136,9 +139,15 @@ def _rotary(values: list[Array], axes: Axes) -> Array:
     return np.concatenate([first * c - second * s, second * c + first * s], axis=pair)
 
 
+def _softmax_backward(values: list[Array], axes: Axes) -> Array:
+    gradient, weights = values
+    return weights * (gradient - (gradient * weights).sum(axis=axes, keepdims=True))
+
+
 _ON_ROWS: dict[str, Callable[[list[Array], Axes], Array]] = {
     "softmax": _softmax,
     "masked_softmax": _masked_softmax,
+    "softmax_backward": _softmax_backward,
     "layer_norm": _affine_norm,
     "group_norm": _affine_norm,
     "plain_norm": _standard,

@@ -48,6 +48,7 @@ class Channel:
         self.turn = 0
         self.draining = 0
         self.write_mode = False
+        self.row_bus_free = 0
         self.refreshing: tuple[int, ...] = ()
         self.rules: dict[str, list[tuple[str, str, int, int]]] = defaultdict(list)
         for g in device.gates:
@@ -86,6 +87,7 @@ class Channel:
             self.accesses[bank] += 1
         if command == "ACT":
             self.open_row[bank] = row
+            self.row_bus_free = clock + self.device.parameters["ACT_BUS"]
         if command in ("PRE", "RDA", "WRA"):
             del self.open_row[bank]
             self.accesses[bank] = 0
@@ -220,6 +222,8 @@ class Channel:
             self.shared_command(clock, lambda command: True, column=False)
 
     def shared_command(self, clock: int, fits, column: bool) -> None:  # type: ignore[no-untyped-def]
+        if not column and clock < self.row_bus_free:
+            return
         request = self.oldest_ready(self.active, clock, fits)
         if request is not None:
             self.issue(self.next_command(request), request.bank, request.row, clock)

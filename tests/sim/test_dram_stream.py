@@ -122,7 +122,14 @@ DRAMSIM3_RANDOM = [
     ("gddr6_8dev", {}, "random", 3_469_283),
     ("lpddr4_2400", {}, "random", 4_253_729),
 ]
-# The same for Ramulator 2.1 (commit c5b1c3a4), DDR4_2400U, buffers of 32.
+# The same for Ramulator 2.1 (commit c5b1c3a4): DDR4_2400U with buffers of 32, and one channel of
+# HBM2_2000Mbps with 64 (32 MiB). Which bank follows which is not known of the sequential HBM2 run.
+RAMULATOR_HBM2 = [
+    ({"refresh": "none"}, "sequential", 1_048_542),
+    ({}, "sequential", 1_177_270),
+    ({"refresh": "none"}, "random", 3_145_410),
+    ({}, "random", 3_479_445),
+]
 RAMULATOR = [
     ({}, "sequential", 5_624_054),
     ({"refresh": "none"}, "sequential", 5_439_232),
@@ -150,6 +157,16 @@ def test_streams_take_as_long_as_in_ramulator(
 ) -> None:
     found = stream(device("ddr4_2400_jedec", **changes), 64 * MIB, pattern).cycles
     assert found == pytest.approx(cycles, rel=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("changes", "pattern", "cycles"), RAMULATOR_HBM2)
+def test_pseudo_channels_take_as_long_as_in_ramulator(
+    changes: dict[str, object], pattern: str, cycles: int
+) -> None:
+    of = device("hbm2_2000", channels=1, **changes)
+    found = stream(of, 32 * MIB, pattern, inject_per_cycle=2).cycles
+    assert found == pytest.approx(cycles, rel=6e-3)
 
 
 def test_a_short_stream_has_the_rates_of_the_long_one() -> None:

@@ -23,6 +23,7 @@ from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
+from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
@@ -50,6 +51,16 @@ def run(
     workload: arguments.Workload,
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
     objective: arguments.Objective = "edp",
+    search: Annotated[
+        str, typer.Option(metavar="METHOD", help=f"{', '.join(METHODS)}.")
+    ] = EXACT.name,
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="N", help=f"Mappings priced per operator ({BUDGET}); not for exact."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
+    ] = None,
     assignments: arguments.Assignments = None,
     fuse: arguments.Fuse = False,
     as_json: arguments.Json = False,
@@ -60,16 +71,38 @@ def run(
     be from a bound that no mapping beats.
     """
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    method = chosen_method(search, budget, seed)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     network = load_workload(workload)
     if fuse:
+        not_chosen(method)
         run_fused(network, architecture, objective, op, as_json=as_json)
         return
-    found = find(only(network, op) if op else network, architecture, objective)
+    found = find(only(network, op) if op else network, architecture, objective, method)
     if as_json:
         print_json(document(found))
     else:
         print_found(found, nests=op is not None or len(network.operators) == 1)
+
+
+def chosen_method(name: str, budget: int | None, seed: int | None) -> Method:
+    """The search that the options name; the exact one leaves nothing to choose."""
+    inputs.choice("--search", name, METHODS)
+    for option, value in (("--budget", budget), ("--seed", seed)):
+        if value is not None and name == EXACT.name:
+            message = f"the exact search takes none; it is for {', '.join(METHODS[1:])}"
+            raise InputError(Problem(message, where=option))
+        if value is not None and value < 1:
+            raise InputError(Problem(f"{value} is out of range; allowed 1 or more", where=option))
+    given = {"budget": budget, "seed": seed}
+    return Method(name=name, **{key: value for key, value in given.items() if value is not None})
+
+
+def not_chosen(method: Method) -> None:
+    """A whole network is scheduled with exact mappings."""
+    if method.name != EXACT.name:
+        message = f"--fuse searches exactly; leave out '{method.name}'"
+        raise InputError(Problem(message, where="--search"))
 
 
 def run_fused(
@@ -95,7 +128,7 @@ def only(workload: Workload, name: str) -> Workload:
         raise InputError(Problem(unknown("operator", name, list(operators)), where="--op"))
     operator = operators[name]
     kinds = {access.tensor: "input" for access in operator.inputs}
-    kinds[operator.output.tensor] = "output"
+    kinds.setdefault(operator.output.tensor, "output")
     tensors = [tensor for tensor in workload.tensors if tensor.name in kinds]
     return Workload(
         name=f"{workload.name} {name}",
@@ -107,13 +140,13 @@ def only(workload: Workload, name: str) -> Workload:
     )
 
 
-def find(workload: Workload, architecture: Architecture, objective: str) -> Found:
+def find(workload: Workload, architecture: Architecture, objective: str, method: Method) -> Found:
     """Search and price. An operator equal to an earlier one takes its result, in no time."""
     searched: dict[str, SearchResult] = {}
     seconds: dict[str, float] = {}
     say_if_compiling()
     started = time.perf_counter()
-    for name, result in map_each(workload, architecture, price, objective):
+    for name, result in map_each(workload, architecture, price, objective, method):
         searched[name], seconds[name] = result, time.perf_counter() - started
         started = time.perf_counter()
     mappings = {name: result.mapping for name, result in searched.items()}

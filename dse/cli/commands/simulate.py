@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from arch.errors import InputError, Problem
 from arch.load import load_architecture
+from arch.spec import Architecture
 from dse.cli import arguments, inputs, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results
@@ -16,9 +16,10 @@ from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
-from dse.simulation import Way, simulate
+from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
+from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
@@ -63,21 +64,26 @@ def run(
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if is_stream(workload):
-        if trace is not None:
-            raise InputError(Problem("a stream of requests has no timeline", where="--trace"))
+        pictures.refuse("a stream of requests has no timeline")
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
-    metrics = simulation.metrics
     pictures.write(network, architecture, simulation)
+    _show(network, architecture, simulation, as_json=as_json)
+
+
+def _show(
+    network: Workload, architecture: Architecture, simulation: Simulation, *, as_json: bool
+) -> None:
+    metrics = simulation.metrics
     if as_json:
         folded = {"folded": list(network.folded)}
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
-    else:
-        if simulation.schedule is not None:
-            for name, text in totals(simulation.schedule):
-                results().print(f"  {name:<12} {text}")
-        views.print_metrics(results(), network, architecture, metrics)
+        return
+    if simulation.schedule is not None:
+        for name, text in totals(simulation.schedule):
+            results().print(f"  {name:<12} {text}")
+    views.print_metrics(results(), network, architecture, metrics)

@@ -213,7 +213,7 @@ def config(
         arch="edge_npu",
         base=load_architecture("edge_npu").document,
         space=SPACE,
-        mapping=MappingSettings(objective="edp", effort="exact"),
+        mapping=MappingSettings(objective="edp", method="exact", budget=1),
         objectives=tuple(QUANTITIES[name] for name in objectives),
         constraints=(Constraint(quantity=area, limit=limit, text=f"<= {limit} mm2"),),
         fidelity="analytical",

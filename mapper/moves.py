@@ -1,0 +1,180 @@
+"""Small changes of a mapping, each to a near one of the same mapspace.
+
+Tilings are numbered; what makes two of them near is the ratio of their tiles and of their
+spatial factors. A step names what shall grow or shrink (a tile at a stage, the unrolling over an
+axis) and leads to the nearest tiling for which it does. After a step, others make room again
+or use the room that is left: memories are worth filling, so one dimension grows at the expense
+of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapper.search.candidates import Candidate
+from mapper.search.pricing import FloatArray
+from mapper.search.space import StageOrder
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The tile of a dimension at a stage becomes larger (``sign`` 1) or smaller (-1)."""
+
+    dim: int
+    stage: int
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unroll:
+    """A dimension is unrolled more (``sign`` 1) or less (-1) over the axis of that number."""
+
+    dim: int
+    axis: int
+    sign: int
+
+
+Step = Resize | Unroll
+Option = TypeVar("Option")
+
+#: Steps that make room again after one that needs too much.
+_REPAIRS = 8
+#: How often what room is left is used for something.
+_REFILL = 0.7
+#: How often the nearest tiling is taken; else the next, or with this chance the one after it.
+_NEAREST = 0.6
+#: How often the order of the stages changes instead of a tiling.
+_REORDER = 0.15
+
+
+class Moves:
+    """All moves in a mapspace. ``fits`` says whether memories and axes are large enough."""
+
+    def __init__(self, orders: Sequence[StageOrder], fits: Callable[[Candidate], bool]) -> None:
+        self.orders = orders
+        self.dims = tuple(orders[0].run.operator.extents)
+        self._fits = fits
+        self._number = {order.stages: i for i, order in enumerate(orders)}
+        self._logs: dict[int, FloatArray] = {}
+        self.steps = tuple(self._all_steps())
+
+    def _all_steps(self) -> list[Step]:
+        operator, axes = self.orders[0].run.operator, self.orders[0].run.intrinsic.axes
+        stages = max(len(order.stages) for order in self.orders)
+        found: list[Step] = []
+        for dim, extent in enumerate(operator.extents.values()):
+            if extent > 1:
+                signs = (1, -1)
+                found += [Resize(dim, stage, sign) for stage in range(stages) for sign in signs]
+                found += [Unroll(dim, axis, sign) for axis in range(len(axes)) for sign in signs]
+        return found
+
+    def near(self, candidate: Candidate, rng: np.random.Generator) -> Candidate | None:
+        """A random near candidate that fits, if the move that is drawn leads to one."""
+        others = self.reorderings(candidate.order)
+        if others and rng.random() < _REORDER:
+            return self.repaired(self.reordered(candidate, _pick(others, rng)), rng)
+        return self.taken(candidate, _pick(self.steps, rng), rng)
+
+    def taken(self, candidate: Candidate, step: Step, rng: np.random.Generator) -> Candidate | None:
+        """Where a step leads with what makes room for it, and with what uses the room left."""
+        moved = self.stepped(candidate, step, _skip(rng))
+        if moved is None:
+            return None
+        moved = self.repaired(moved, rng)
+        if moved is None or rng.random() > _REFILL:
+            return moved
+        return self.refilled(moved, rng)
+
+    def repaired(self, candidate: Candidate, rng: np.random.Generator) -> Candidate | None:
+        """Shrunk until it fits; nothing if that takes too many steps."""
+        for _ in range(_REPAIRS):
+            if self._fits(candidate):
+                return candidate
+            shrunk = self.stepped(candidate, self._signed(-1, rng), _skip(rng))
+            candidate = shrunk or candidate
+        return candidate if self._fits(candidate) else None
+
+    def refilled(self, candidate: Candidate, rng: np.random.Generator) -> Candidate:
+        """With something grown by a step, if anything drawn in some attempts still fits."""
+        for _ in range(_REPAIRS):
+            grown = self.stepped(candidate, self._signed(1, rng), _skip(rng))
+            if grown is not None and self._fits(grown):
+                return grown
+        return candidate
+
+    def _signed(self, sign: int, rng: np.random.Generator) -> Step:
+        return _pick([step for step in self.steps if step.sign == sign], rng)
+
+    def stepped(self, candidate: Candidate, step: Step, skip: int = 0) -> Candidate | None:
+        """The nearest candidate for which the step is true, or the next but ``skip``."""
+        order = self.orders[candidate.order]
+        table, row = order.tilings(self.dims[step.dim]), candidate.rows[step.dim]
+        if isinstance(step, Resize):
+            if step.stage >= len(order.stages):
+                return None
+            change = table.tiles[:, step.stage] - table.tiles[row, step.stage]
+            able = (step.sign * change > 0) & (table.spatial == table.spatial[row]).all(axis=1)
+        else:
+            changes = table.spatial - table.spatial[row]
+            others = np.arange(changes.shape[1]) != step.axis
+            able = (step.sign * changes[:, step.axis] > 0) & (changes[:, others] == 0).all(axis=1)
+        found = self._nearest(order, step.dim, row, able, skip)
+        return None if found is None else with_row(candidate, step.dim, found)
+
+    def _nearest(
+        self, order: StageOrder, dim: int, row: int, able: BoolArray, skip: int
+    ) -> int | None:
+        rows = np.flatnonzero(able)
+        if len(rows) == 0:
+            return None
+        logs = self._logs_of(order, dim)
+        distance = np.abs(logs[rows] - logs[row]).sum(axis=1)
+        return int(rows[np.argsort(distance, kind="stable")[min(skip, len(rows) - 1)]])
+
+    def _logs_of(self, order: StageOrder, dim: int) -> FloatArray:
+        """Logarithms of the tiles and spatial factors of each tiling."""
+        table = order.tilings(self.dims[dim])
+        if id(table) not in self._logs:
+            self._logs[id(table)] = np.log2(np.concatenate([table.tiles, table.spatial], axis=1))
+        return self._logs[id(table)]
+
+    def reordered(self, candidate: Candidate, order: int) -> Candidate:
+        """Under another order of the stages, each tile as it was or as near as can be."""
+        old, new = self.orders[candidate.order], self.orders[order]
+        place = [old.stages.index(stage) for stage in new.stages]
+        rows = []
+        for dim in range(len(self.dims)):
+            before = self._logs_of(old, dim)[candidate.rows[dim]]
+            wanted = np.concatenate([before[place], before[len(old.stages) :]])
+            rows.append(int(np.argmin(np.abs(self._logs_of(new, dim) - wanted).sum(axis=1))))
+        return Candidate(order, tuple(rows))
+
+    def reorderings(self, order: int) -> list[int]:
+        """Orders in which two stages that follow each other have changed places."""
+        stages = self.orders[order].stages
+        swapped = (
+            (*stages[:i], stages[i + 1], stages[i], *stages[i + 2 :])
+            for i in range(len(stages) - 1)
+        )
+        return [self._number[each] for each in swapped if each in self._number]
+
+
+def with_row(candidate: Candidate, dim: int, row: int) -> Candidate:
+    """With another tiling of one dimension."""
+    return Candidate(candidate.order, (*candidate.rows[:dim], row, *candidate.rows[dim + 1 :]))
+
+
+def _pick(options: Sequence[Option], rng: np.random.Generator) -> Option:
+    return options[int(rng.integers(len(options)))]
+
+
+def _skip(rng: np.random.Generator) -> int:
+    return int(rng.geometric(_NEAREST)) - 1

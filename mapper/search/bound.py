@@ -1,0 +1,73 @@
+"""A bound that no mapping of an operator beats, in a few evaluations of the cost function.
+
+Latency, energy and room grow with every volume. So the cost of volumes that are each as small as
+some mapping makes it is below the cost of all mappings. A volume is as small as can be in one
+order of stages as in another (tiles of whole extents move least, tiles of single elements need
+least room, whatever the order), so that orders of the same stages share one bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mapper.search.candidates import objective_value
+from mapper.search.costs import ANSWERS, cost
+from mapper.search.flows import flows
+from mapper.search.pricing import FloatArray, Model
+from mapper.search.space import StageOrder
+
+#: Combinations of a group's tilings that are all looked at; of more, a bound is used.
+_ENUMERATED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The objective that no mapping is below, and how many evaluations it took."""
+
+    value: float
+    calls: int
+
+
+def lower_bound(orders: Sequence[StageOrder], models: Sequence[Model]) -> Bound:
+    """The lowest bound of any set of stages that occurs."""
+    of_stages = {frozenset(order.stages): i for i, order in enumerate(orders)}
+    values = [_bound_of(orders[i], models[i]) for i in of_stages.values()]
+    return Bound(min(values), len(values))
+
+
+def _bound_of(order: StageOrder, model: Model) -> float:
+    answer, terms = np.empty(ANSWERS), flows(model)
+    cost(_smallest_volumes(order), terms, np.empty(len(terms.ports)), answer)
+    return objective_value(answer, model.objective)
+
+
+def _smallest_volumes(order: StageOrder) -> FloatArray:
+    """Each volume for itself."""
+    volumes = np.ones(len(order.columns))
+    for group in order.run.counts.groups:
+        sizes = [len(order.tilings(dim)) for dim in group]
+        if math.prod(sizes) <= _ENUMERATED:
+            grids = np.indices(sizes).reshape(len(group), -1)
+            picked = dict(zip(group, grids, strict=True))
+            volumes *= order.factors(group, picked).min(axis=0)
+        else:
+            volumes *= _least_of_group(order, group)
+    return volumes
+
+
+def _least_of_group(order: StageOrder, group: tuple[str, ...]) -> FloatArray:
+    """Where dimensions share an axis of an operand, the one that forces most stands for all."""
+    alone = [
+        order.factors(group, {dim: np.arange(len(order.tilings(dim)))}).min(axis=0) for dim in group
+    ]
+    operands = order.run.counts.operands
+    shared = [
+        column.operand >= 0 and bool(operands[column.operand].coupled_axes(group))
+        for column in order.columns
+    ]
+    least: FloatArray = np.where(shared, np.max(alone, axis=0), np.prod(alone, axis=0))
+    return least

@@ -1,0 +1,145 @@
+"""Single mappings of one operator for searches that look at few: legality, cost and its count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from mapper.hierarchy import Execution
+from mapper.mapping import Mapping
+from mapper.search.costs import ANSWERS, EXCESS, better, cost, value
+from mapper.search.flows import Flows, flows
+from mapper.search.pricing import FloatArray, Model
+from mapper.search.shares import Shares, shares
+from mapper.search.space import StageOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mapping by numbers: its order of stages, and the tiling of each dimension."""
+
+    order: int
+    rows: tuple[int, ...]
+
+
+class BudgetSpent(Exception):  # noqa: N818 - a signal to stop, not an error
+    """All calls of the cost function that were allowed have been made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """After how many calls the best value became this one."""
+
+    calls: int
+    value: float
+
+
+@dataclass(slots=True, eq=False)
+class Candidates:
+    """The mapspace of one operator, one candidate at a time.
+
+    ``calls`` counts candidates whose cost was asked for; asking again for one is free, as is
+    asking whether it fits: that needs footprints only.
+    """
+
+    run: Execution
+    orders: Sequence[StageOrder]
+    models: Sequence[Model]
+    budget: int
+    costs: Sequence[Flows] = ()
+    calls: int = 0
+    best: Candidate | None = None
+    best_answer: FloatArray = field(default_factory=lambda: np.full(ANSWERS, np.inf))
+    history: list[Improvement] = field(default_factory=list)
+    starts: list[Candidate] | None = None
+    _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
+    _answers: dict[Candidate, FloatArray] = field(default_factory=dict)
+    _asked: set[Candidate] = field(default_factory=set)
+
+    def again(self, budget: int) -> Self:
+        """The same mapspace with nothing counted; what was computed before is not again."""
+        fresh = type(self)(self.run, self.orders, self.models, budget, self.costs)
+        fresh._factors, fresh._answers, fresh.starts = self._factors, self._answers, self.starts
+        return fresh
+
+    def __post_init__(self) -> None:
+        if not self.costs:
+            self.costs = tuple(flows(model) for model in self.models)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(self.run.operator.extents)
+
+    @property
+    def objective(self) -> int:
+        return self.models[0].objective
+
+    @property
+    def best_value(self) -> float:
+        return objective_value(self.best_answer, self.objective)
+
+    def fits(self, candidate: Candidate) -> bool:
+        """Are the axes long and the memories large enough?"""
+        return bool(self._answer(candidate)[EXCESS] == 0.0)
+
+    def is_known(self, candidate: Candidate) -> bool:
+        """Was its cost asked for before?"""
+        return candidate in self._asked
+
+    def value(self, candidate: Candidate) -> float:
+        """What is minimised. Counted; raises ``BudgetSpent`` if it would be one call too many."""
+        answer = self._answer(candidate)
+        if candidate not in self._asked:
+            if self.calls >= self.budget:
+                raise BudgetSpent
+            self.calls += 1
+            self._asked.add(candidate)
+            self.note(candidate)
+        return objective_value(answer, self.objective)
+
+    def note(self, candidate: Candidate) -> None:
+        """It was priced with the last call: is it the best so far?"""
+        answer = self._answer(candidate)
+        fits = answer[EXCESS] == 0.0
+        if fits and better(self.objective, answer, self.best_answer):
+            self.best, self.best_answer = candidate, answer
+            self.history.append(Improvement(self.calls, self.best_value))
+
+    def shares(self, candidate: Candidate) -> Shares:
+        """Where room, time and energy of a candidate that fits go."""
+        return shares(
+            self._volumes(candidate), self.models[candidate.order], self.costs[candidate.order]
+        )
+
+    def _answer(self, candidate: Candidate) -> FloatArray:
+        if candidate not in self._answers:
+            flows = self.costs[candidate.order]
+            answer = np.empty(ANSWERS)
+            cost(self._volumes(candidate), flows, np.empty(len(flows.ports)), answer)
+            self._answers[candidate] = answer
+        return self._answers[candidate]
+
+    def _volumes(self, candidate: Candidate) -> FloatArray:
+        order = self.orders[candidate.order]
+        row = dict(zip(self.dims, candidate.rows, strict=True))
+        volumes = np.ones(len(order.columns))
+        for g, group in enumerate(self.run.counts.groups):
+            key = candidate.order, g, tuple(row[dim] for dim in group)
+            if key not in self._factors:
+                picked = {dim: np.array([row[dim]]) for dim in group}
+                self._factors[key] = order.factors(group, picked)[0]
+            volumes *= self._factors[key]
+        return volumes
+
+    def mapping(self, candidate: Candidate, made_by: str) -> Mapping:
+        chosen = dict(zip(self.dims, candidate.rows, strict=True))
+        return self.orders[candidate.order].mapping(chosen, made_by)
+
+
+def objective_value(answer: FloatArray, objective: int) -> float:
+    """Picoseconds, picojoules or their product; infinite if it does not fit."""
+    return math.inf if answer[EXCESS] > 0.0 else value(objective, answer)

@@ -1,0 +1,29 @@
+"""Which search, how long and with which random numbers; the searches are in ``methods``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from arch.errors import InputError, Problem, unknown
+
+#: ``heuristic`` is the best of its kind here, now ``annealing``.
+METHODS = ("exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random")
+
+#: Calls per operator: those of HASCO's release for a layer (64 to begin with, then 10 times 36).
+BUDGET = 424
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A search by name. ``budget`` (calls per operator) and ``seed`` are not for ``exact``."""
+
+    name: str = "exact"
+    budget: int = BUDGET
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.name not in METHODS:
+            raise InputError(Problem(unknown("search", self.name, METHODS), where="search"))
+
+
+EXACT = Method()

@@ -1,0 +1,164 @@
+"""Which kernels a GPU's libraries run for a workload graph, in the order of its operators.
+
+Scores, softmax and context of an attention become one fused kernel. Convolutions count as the
+matrix product that they are. What is neither a product nor along rows is elementwise. Products
+keep the graph's number format; all else is bf16 at the narrowest, as libraries have it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from arch.errors import InputError, Problem
+from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
+from sim.gpu.chip import BYTES, Chip
+from sim.gpu.demand import Array, Call
+from sim.gpu.power import steady
+from sim.gpu.predict import GpuModel, load_of
+
+SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
+#: Operations along rows, and the library kernel that does them.
+ROWS = {"softmax": "row_softmax", "norm": "row_layernorm"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One kernel: the operator it is named after, and its multiply-accumulates."""
+
+    name: str
+    call: Call
+    macs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRun:
+    """A workload run again and again, all of it at one clock; arrays have a value per launch.
+
+    ``fast_us`` are the times at the highest clock, ``times_us`` those at the clock that the power
+    limit allows, ``least_us`` what the peaks of tensor cores and HBM alone would take.
+    ``energy_uj`` is above the idle power, ``hbm_uj`` the part of it that is spent in the HBM.
+    """
+
+    launches: tuple[Launch, ...]
+    least_us: Array
+    fast_us: Array
+    times_us: Array
+    core_us: Array
+    memory_us: Array
+    energy_uj: Array
+    hbm_uj: Array
+    hbm_bytes: Array
+
+
+def launches(workload: Workload) -> Iterator[Launch]:
+    """The kernels of a workload."""
+    operators = workload.operators
+    skipped: set[str] = set()
+    for number, operator in enumerate(operators):
+        if operator.name in skipped:
+            continue
+        fused = operators[number : number + 3]
+        if [o.kind for o in fused] == [SCORES, SOFTMAX, CONTEXT]:
+            skipped |= {o.name for o in fused}
+            yield _attention(workload, fused)
+        else:
+            yield _launch(workload, operator)
+
+
+def _attention(workload: Workload, fused: Sequence[Operator]) -> Launch:
+    scores, softmax, context = fused
+    size = {dim: scores.extents.get(dim, 1) for dim in "BHGMLD"}
+    params = {
+        "B": size["B"],
+        "H": size["H"] * size["G"],
+        "Hkv": size["H"],
+        "Sq": size["M"],
+        "Skv": size["L"],
+        "D": size["D"],
+        "causal": int(f"causal mask applied by {softmax.name}" in workload.folded),
+    }
+    call = Call(kind="sdpa", params=params, dtype=_wide(_dtype(workload, scores)))
+    return Launch(
+        name=scores.name.removesuffix("scores") + "attention",
+        call=call,
+        macs=scores.macs + context.macs,
+    )
+
+
+def _launch(workload: Workload, operator: Operator) -> Launch:
+    dtype = _dtype(workload, operator)
+    if operator.operation == "mac":
+        call = _product(operator, dtype)
+    elif operator.operation in ROWS:
+        *rows, cols = operator.extents.values()
+        params = {"R": math.prod(rows), "C": cols}
+        call = Call(kind=ROWS[operator.operation], params=params, dtype=_wide(dtype))
+    else:
+        contiguous = len(operator.extents) <= 2 and operator.operation != "copy"
+        params = {"n": operator.points, "tensors": len(operator.inputs) + 1}
+        call = Call(kind="hot" if contiguous else "strided", params=params, dtype=_wide(dtype))
+    return Launch(name=operator.name, call=call, macs=operator.macs)
+
+
+def _product(operator: Operator, dtype: str) -> Call:
+    size = dict.fromkeys("bmnk", 1)
+    for dim, extent in operator.extents.items():
+        size[operator.dim_class(dim)] *= extent
+    params = {"M": size["m"], "N": size["n"], "K": size["k"]}
+    if size["b"] == 1:
+        return Call(kind="gemm", params=params, dtype=dtype)
+    return Call(kind="bmm", params={"B": size["b"], **params}, dtype=_wide(dtype))
+
+
+def _dtype(workload: Workload, operator: Operator) -> str:
+    """Of the last input: a lookup's first one are indices."""
+    dtype = workload.tensor(operator.inputs[-1].tensor).dtype
+    if dtype not in BYTES and operator.operation == "mac":
+        message = f"{operator.name} is in {dtype}; the kernel model has {', '.join(BYTES)}"
+        raise InputError(Problem(message, where=f"workload {workload.name}"))
+    return dtype
+
+
+def _wide(dtype: str) -> str:
+    return dtype if dtype in ("bf16", "fp16", "fp32") else "bf16"
+
+
+def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
+    """Times and energies of every launch, the workload being repeated without a pause."""
+    chosen = tuple(launches(workload))
+    calls = [launch.call for launch in chosen]
+    load = load_of(calls, model)
+    whole = replace(load, owner=np.zeros_like(load.owner), devices=np.ones(1))
+    slowdown = np.full(len(load.owner), float(steady(whole, model.machine).slowdown[0]))
+    demand = load.demand
+
+    def each(values: Array) -> Array:
+        return np.asarray(np.bincount(load.owner, values, len(calls)))
+
+    times = demand.time_us(slowdown)
+    macs = np.array([float(launch.macs) for launch in chosen])
+    rate = np.array([_rate(call, model.chip) for call in calls])
+    moved = each(demand.hbm_bytes)
+    per_byte = model.machine.constants["hbm_pj_per_byte"]
+    fast = each(demand.time_us())
+    return GpuRun(
+        launches=chosen,
+        least_us=np.minimum(fast, np.maximum(macs / rate, moved / model.chip.hbm_bytes_per_us)),
+        fast_us=fast,
+        times_us=each(times),
+        core_us=each(demand.core_us),
+        memory_us=each(demand.memory_us),
+        energy_uj=each(model.machine.energy_uj(load, slowdown, times)),
+        hbm_uj=moved * per_byte * 1e-6,
+        hbm_bytes=moved,
+    )
+
+
+def _rate(call: Call, chip: Chip) -> float:
+    """Multiply-adds per microsecond of the whole GPU."""
+    return chip.mma.get(call.dtype, chip.fma) * chip.sms * chip.clock_mhz

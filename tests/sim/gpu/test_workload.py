@@ -1,0 +1,61 @@
+"""Does a workload on a GPU keep the promises of the three fidelities, and fuse what it should?"""
+
+from __future__ import annotations
+
+import pytest
+
+from arch.load import load_architecture
+from mapper.cost import InfeasibleError, Metrics
+from mapper.workload.load import load_workload
+from sim.devices.gpu import chip_of
+from sim.gpu.constants import gpu_model
+from sim.gpu.demand import Call
+from sim.gpu.predict import predict
+from sim.gpu.workload import launches
+from sim.kernel_models import evaluate
+
+LARGE = "gemm:M=8192,N=8192,K=8192,dtype=bf16"
+SMALL = "gemm:M=16,N=64,K=64,dtype=bf16"
+
+
+def run(workload: str, fidelity: str) -> Metrics:
+    return evaluate(load_workload(workload), load_architecture("h200"), {}, fidelity)
+
+
+@pytest.mark.parametrize("workload", [LARGE, SMALL])
+def test_fidelities_are_ordered_and_spend_the_same_dynamic_energy(workload: str) -> None:
+    found = [run(workload, fidelity) for fidelity in ("roofline", "analytical", "event")]
+    latencies = [m.latency_ps for m in found]
+    assert latencies == sorted(latencies)
+    for m in found:
+        assert m.dynamic_energy_pj == pytest.approx(found[0].dynamic_energy_pj)
+        assert m.energy_pj == pytest.approx(sum(c.energy_pj for c in m.components.values()))
+        assert m.latency_ps == sum(o.latency_ps for o in m.operators)
+
+
+def test_only_the_power_limit_separates_event_from_analytical() -> None:
+    assert run(LARGE, "event").latency_ps > 1.1 * run(LARGE, "analytical").latency_ps
+    assert run(SMALL, "event").latency_ps == run(SMALL, "analytical").latency_ps
+
+
+def test_a_single_product_takes_what_the_kernel_model_says() -> None:
+    model = gpu_model(chip_of(load_architecture("h200")))
+    call = Call(kind="gemm", params={"M": 8192, "N": 8192, "K": 8192}, dtype="bf16")
+    found = run(LARGE, "event")
+    assert found.latency_ps / 1e6 == pytest.approx(predict([call], model).time_us[0], rel=1e-6)
+    assert 0.5 < found.components["tensor"].utilization < 0.9
+
+
+def test_attention_becomes_one_kernel_and_nothing_else_is_lost() -> None:
+    network = load_workload("gpt2:batch=1,seq=64,dtype=bf16")
+    found = list(launches(network))
+    attentions = [launch for launch in found if launch.call.kind == "sdpa"]
+    assert len(attentions) == 12
+    assert all(a.call.params["H"] == 12 and a.call.params["causal"] == 1 for a in attentions)
+    assert sum(launch.macs for launch in found) == network.macs
+    assert len(found) == len(network.operators) - 2 * len(attentions)
+
+
+def test_what_does_not_fit_into_the_hbm_is_infeasible() -> None:
+    with pytest.raises(InfeasibleError, match="hbm"):
+        run("gemm:M=16,N=500000,K=500000,dtype=bf16", "event")
