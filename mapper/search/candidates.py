@@ -43,7 +43,8 @@ class Candidates:
     """The mapspace of one operator, one candidate at a time.
 
     ``calls`` counts candidates whose cost was asked for; asking again for one is free, as is
-    asking whether it fits: that needs footprints only.
+    asking whether it fits: that needs footprints only. Once the best value is down to
+    ``enough`` (a bound), the budget is spent.
     """
 
     run: Execution
@@ -56,6 +57,7 @@ class Candidates:
     best_answer: FloatArray = field(default_factory=lambda: np.full(ANSWERS, np.inf))
     history: list[Improvement] = field(default_factory=list)
     starts: list[Candidate] | None = None
+    enough: float = 0.0
     _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
     _answers: dict[Candidate, FloatArray] = field(default_factory=dict)
     _asked: set[Candidate] = field(default_factory=set)
@@ -108,6 +110,8 @@ class Candidates:
         if fits and better(self.objective, answer, self.best_answer):
             self.best, self.best_answer = candidate, answer
             self.history.append(Improvement(self.calls, self.best_value))
+            if self.best_value <= self.enough:
+                self.budget = self.calls
 
     def shares(self, candidate: Candidate) -> Shares:
         """Where room, time and energy of a candidate that fits go."""

@@ -11,7 +11,7 @@ from mapper.cost import PriceList
 from mapper.hierarchy import Execution
 from mapper.search import exact
 from mapper.search.annealing import anneal, climb
-from mapper.search.bound import lower_bound
+from mapper.search.bound import Bound, lower_bound
 from mapper.search.candidates import BudgetSpent, Candidate, Candidates
 from mapper.search.coefficients import Coefficients
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -50,17 +50,17 @@ def map_execution(
     )
     orders = tuple(stage_orders(run))
     models = tuple(coefficients.model(order) for order in orders)
-    space = Candidates(run, orders, models, method.budget)
+    bound = lower_bound(orders, models)
+    space = Candidates(run, orders, models, method.budget, enough=bound.value)
     explore(space, WALKS[method.name], method.seed)
     if space.best is None:
         # Whether anything fits is for the exact search to say.
         found = exact.map_execution(run, leakage_w, price, objective)
         return replace(found, calls=found.calls + space.calls)
-    return _result(space, space.best, method.name)
+    return _result(space, space.best, bound, method.name)
 
 
-def _result(space: Candidates, best: Candidate, made_by: str) -> SearchResult:
-    bound = lower_bound(space.orders, space.models)
+def _result(space: Candidates, best: Candidate, bound: Bound, made_by: str) -> SearchResult:
     return SearchResult(
         mapping=space.mapping(best, made_by),
         calls=space.calls + bound.calls,

@@ -66,4 +66,6 @@ def _record(space: Candidates, orders: IntArray, rows: IntArray, values: FloatAr
     for at in np.flatnonzero(values < before):
         space.calls = first + int(at) + 1
         space.note(Candidate(int(orders[at]), tuple(int(row) for row in rows[at])))
+        if space.calls == space.budget:
+            return
     space.calls = first + len(values)

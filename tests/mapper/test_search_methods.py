@@ -122,6 +122,16 @@ def test_calls_are_counted_once_and_limited() -> None:
         given.value(distinct[3])
 
 
+@pytest.mark.parametrize("name", SAMPLING)
+def test_a_search_ends_when_it_is_at_the_bound(name: str) -> None:
+    """What is proven optimal needs no more calls; the bound is one that any mapping meets."""
+    given = space(operators.product(12, 10, 9), budget=50)
+    given.enough = math.inf
+    explore(given, WALKS[name], 1)
+    assert given.calls == 1
+    assert given.best is not None
+
+
 def test_if_nothing_fits_the_exact_search_says_so() -> None:
     """The error names the memory that is too small."""
     architecture = resized(architectures()["output_stationary"], {"buffer": 1})
