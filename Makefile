@@ -22,7 +22,7 @@ picture: $(VENV)/.run  ## Draw the README's picture again (a search)
 	cp runs/picture/plots/pareto.png docs/images/pareto.png
 
 test: $(VENV)/.dev  ## Install what the tests need and run them
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 validate: $(VENV)/.dev  ## The long validation runs (minutes to hours)
 	$(BIN)/python -m pytest -m slow
@@ -58,5 +58,5 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a few minutes the first time, mostly PyTorch) ..."
-	$(PIP_INSTALL) -e '.[dev,onnx,cluster]'
+	$(PIP_INSTALL) -e '.[dev,onnx,cluster,transformers]'
 	@touch $@

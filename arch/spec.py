@@ -48,7 +48,7 @@ class Memory(Component):
     instances together. A ``shared_port`` memory reads and writes through one port.
     ``double_buffered``: a tile that is replaced needs room for its successor too.
     ``wide_outputs``: final outputs are kept as wide as partial sums. ``may_bypass`` lists the
-    roles that a mapping may also lead past it.
+    roles that a mapping may also lead past it. ``is_latch``: it holds what one step needs.
     """
 
     size_bytes: int
@@ -64,6 +64,7 @@ class Memory(Component):
     double_buffered: bool = True
     wide_outputs: bool = False
     may_bypass: tuple[str, ...] = ()
+    is_latch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

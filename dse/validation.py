@@ -135,9 +135,10 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
         raise ValueError(f"{kind} needs {', '.join(PARAMS[kind])}; '{name}' is missing")
     value = params[name]
     if name == "model":
-        if value not in BLOCK_MODELS:
+        model = str(value).lower().replace("_", "-")
+        if model not in BLOCK_MODELS:
             raise ValueError(unknown("model", str(value), list(BLOCK_MODELS)))
-        return value
+        return model
     if isinstance(value, bool):
         return int(value)
     least = 0 if name in ("causal", "ctx") else 1

@@ -56,9 +56,9 @@ def _directory(package: str) -> Path | None:
     return _usable(_cache_directory(package))
 
 
-def is_cold() -> bool:
-    """Will the next search have to compile first, because no earlier run kept the result?"""
-    directory = _directory(__name__.split(".", maxsplit=1)[0])
+def is_cold(package: str = "mapper") -> bool:
+    """Will the package's next use have to compile first, because no earlier run kept the result?"""
+    directory = _directory(package)
     return directory is None or not any(directory.rglob("*.nbc"))
 
 

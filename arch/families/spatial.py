@@ -8,8 +8,8 @@ contraction (additions, pooling, softmax).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from arch import technology
@@ -159,24 +159,23 @@ class Spatial(Family):
             description=config.description,
             clock_hz=config.clock,
             technology_nm=config.technology,
-            components=tuple(
-                made
-                for name, component in config.components.items()
-                for made in _components(name, component, chip)
-            ),
+            components=tuple(_components(config, chip)),
             document=data,
         )
 
 
-def _components(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
+def _components(config: SpatialConfig, chip: _Chip) -> list[Component]:
+    made = [part for name, each in config.components.items() for part in _made(name, each, chip)]
+    memories = [component for component in made if isinstance(component, Memory)]
+    others = [component for component in made if not isinstance(component, Memory)]
+    return [*memories, *_latches(config.array()[1], memories, chip), *others]
+
+
+def _made(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
     if isinstance(config, NocConfig):
         yield from _network(name, config)
-        return
-    component = _component(name, config, chip)
-    yield component
-    if isinstance(config, RegistersConfig) and config.reads == "per_change":
-        assert isinstance(component, Registers)
-        yield _latch(component, chip)
+    else:
+        yield _component(name, config, chip)
 
 
 #: What is one component each; a network is several.
@@ -277,24 +276,30 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
     )
 
 
-def _latch(registers: Registers, chip: _Chip) -> Registers:
-    """Holds the one element in use of what the registers keep, at no cost: they are read when
-    it changes."""
-    sizes = [_SUM_BYTES if role == "output" else chip.widest_bytes for role in registers.roles]
-    return replace(
-        registers,
-        name=f"{registers.name}_latch",
-        size_bytes=sum(sizes),
-        read_bytes_per_s=None,
-        write_bytes_per_s=None,
-        read_pj_per_byte=0.0,
-        write_pj_per_byte=0.0,
-        latency_ps=0,
-        double_buffered=False,
-        may_bypass=(),
-        area_mm2=0.0,
-        leakage_w=0.0,
-    )
+def _latches(config: PeArrayConfig, memories: Sequence[Memory], chip: _Chip) -> list[Registers]:
+    """Inputs and weights are held in each element, outputs where they are added up."""
+    found = []
+    for role in config.latches:
+        keepers = [memory for memory in memories if role in memory.roles]
+        over = keepers[-1].replicated_over if role == "output" else REPLICATION["pe"]
+        found.append(
+            Registers(
+                name=f"latch_{role}",
+                count=math.prod(chip.axes[axis] for axis in over),
+                size_bytes=_SUM_BYTES if role == "output" else chip.widest_bytes,
+                roles=(role,),
+                read_bytes_per_s=None,
+                write_bytes_per_s=None,
+                shared_port=False,
+                read_pj_per_byte=0.0,
+                write_pj_per_byte=0.0,
+                replicated_over=over,
+                serves=chip.array,
+                double_buffered=False,
+                is_latch=True,
+            )
+        )
+    return found
 
 
 def _pe_array(name: str, config: PeArrayConfig, chip: _Chip) -> PeArray:

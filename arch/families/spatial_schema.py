@@ -103,9 +103,6 @@ class RegistersConfig(StrictModel):
     keeps: Roles
     read_bandwidth: SramBandwidth = "unlimited"
     write_bandwidth: SramBandwidth = "unlimited"
-    reads: Literal["per_use", "per_change"] = "per_use"
-    """Each operation reads its operand, or only one whose operand is not that of the step before
-    (a latch behind the registers holds it)."""
     may_bypass: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
     """Operands that a mapping may also lead past it."""
     read_energy: RegisterEnergy = "auto"
@@ -154,6 +151,9 @@ class PeArrayConfig(StrictModel):
     interconnect: Literal["systolic", "broadcast"]
     """Operands move one element per cycle (a tile ends ``rows + cols - 2`` cycles after its last
     issue), or reach every element at once."""
+    latches: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
+    """Operands that a latch holds while they stay the same from step to step: memories are then
+    accessed when they change, not for every operation. Latches cost nothing."""
     mac_pipeline: Stages
     """Cycles from a product's operands to its sum."""
     folds: Literal["hidden", "exposed"] = "hidden"

@@ -27,7 +27,7 @@ ADVICE = {
 def run_stream(architecture: Architecture, workload: str, *, as_json: bool) -> None:
     device = device_of(architecture)
     spec = parse_stream(workload, device)
-    if is_cold():
+    if is_cold("sim"):
         messages().print("Compiling the simulator (once; up to a minute) ...")
     result = simulate_stream(device, spec)
     if result.bottleneck in ADVICE:

@@ -118,7 +118,11 @@ class StageOrder:
             dim in self.run.counts.operands[op].dims and not (whole and not memory.replicated_over)
             for op, memory in self.stages
         )
-        return tilings(self.run.operator.extents[dim], rooms, splits)
+        steps = tuple(
+            memory.is_latch and dim in self.run.counts.operands[op].dims
+            for op, memory in self.stages
+        )
+        return tilings(self.run.operator.extents[dim], rooms, splits, steps)
 
     def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:
         """``[row, column]``: the group's factor of each volume.

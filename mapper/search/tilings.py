@@ -49,18 +49,27 @@ class Room:
 
 
 @lru_cache(maxsize=1 << 12)
-def tilings(extent: int, rooms: tuple[Room, ...], splits: tuple[bool, ...]) -> Tilings:
+def tilings(
+    extent: int,
+    rooms: tuple[Room, ...],
+    splits: tuple[bool, ...],
+    steps: tuple[bool, ...] | None = None,
+) -> Tilings:
     """Every tiling of a dimension of ``extent``.
 
     ``rooms[axis]`` bounds its unrolling there; ``splits[stage]`` says whether the dimension
-    may be split right above that stage.
+    may be split right above that stage, ``steps[stage]`` whether a tile there is one step's.
     """
-    depth = np.cumsum(splits, dtype=np.int64)
+    free = steps.index(True) if steps and any(steps) else len(splits)
+    length = sum(splits[:free])
+    depth = np.full(len(splits), length + 1, dtype=np.int64)
+    depth[:free] = np.cumsum(splits[:free], dtype=np.int64)
     spatial, tiles = [], []
     for factors in _spatial_factors(extent, rooms):
         unit = math.prod(factors)
         units = -(-extent // unit)
-        chains = _chains(units, sum(splits))[:, depth]
+        chains = _chains(units, length)
+        chains = np.column_stack([chains, np.ones(len(chains), dtype=np.int64)])[:, depth]
         tiles.append(np.where(chains >= units, extent, chains * unit))
         spatial.append(np.repeat(np.array([factors], dtype=np.int64), len(chains), axis=0))
     return Tilings(extent, np.concatenate(spatial), np.concatenate(tiles))

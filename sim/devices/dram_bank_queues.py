@@ -13,7 +13,7 @@ request's commands are issued.
 from __future__ import annotations
 
 from arch.timing import ACT, PRE, WRA
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.devices.dram_command import (
     column_command,
     complete,
@@ -65,7 +65,7 @@ from sim.devices.dram_image import (
 FEW_WRITES = 8
 
 
-@compiled
+@kernel
 def cycle(m: IntArray, ch: int, clock: int, last: bool) -> tuple[int, int, int]:
     """What the channel does in this cycle.
 
@@ -95,7 +95,7 @@ def cycle(m: IntArray, ch: int, clock: int, last: bool) -> tuple[int, int, int]:
     return clock + 1 if acted else int(wake), int(request), int(end)
 
 
-@compiled
+@kernel
 def _next_command(m: IntArray, ch: int, clock: int, first: bool) -> tuple[int, int, int, int]:
     """(command, bank, place in its queue, now), or (NONE, NONE, NONE, when there may be one).
 
@@ -110,7 +110,7 @@ def _next_command(m: IntArray, ch: int, clock: int, first: bool) -> tuple[int, i
     return command, bank, slot, min(at, refresh_at)
 
 
-@compiled
+@kernel
 def _refresh(m: IntArray, ch: int) -> tuple[int, int, int]:
     """(command, bank, when): the first open bank that can be closed, or the refresh."""
     if m[ch + REFRESH_FROM] == NONE:
@@ -127,7 +127,7 @@ def _refresh(m: IntArray, ch: int) -> tuple[int, int, int]:
     return command, int(m[ch + REFRESH_FROM]), at
 
 
-@compiled
+@kernel
 def _serve(m: IntArray, ch: int, clock: int) -> tuple[int, int, int, int]:
     """The next queue with a command that may be issued; it has had its turn then."""
     earliest, banks, turn = FAR, m[RANKS] * m[BANKS], m[ch + TURN]
@@ -149,7 +149,7 @@ def _serve(m: IntArray, ch: int, clock: int) -> tuple[int, int, int, int]:
     return NONE, NONE, NONE, int(earliest)
 
 
-@compiled
+@kernel
 def _leave_queue(m: IntArray, ch: int, bank: int, slot: int) -> int:
     """The request whose column command has been issued."""
     request = m[bank + QUEUE + slot]
@@ -162,7 +162,7 @@ def _leave_queue(m: IntArray, ch: int, bank: int, slot: int) -> int:
     return int(request)
 
 
-@compiled
+@kernel
 def _oldest(m: IntArray, ch: int) -> int:
     """The bank of the oldest request in the queues."""
     oldest, first, size = NONE, FAR, m[ch + BANK_SIZE]
@@ -172,7 +172,7 @@ def _oldest(m: IntArray, ch: int) -> int:
     return int(oldest)
 
 
-@compiled
+@kernel
 def _first_ready(m: IntArray, bank: int, clock: int) -> tuple[int, int, int]:
     """(place in the queue, command, when): the first that may be issued, or NONE and when."""
     row, earliest, refused = m[bank + OPEN_ROW], FAR, NONE
@@ -196,7 +196,7 @@ def _first_ready(m: IntArray, bank: int, clock: int) -> tuple[int, int, int]:
     return NONE, NONE, int(earliest)
 
 
-@compiled
+@kernel
 def _may_close(m: IntArray, bank: int, row: int) -> bool:
     """Nobody in the queue wants the open row, or it has been used enough."""
     wanted = False
@@ -205,7 +205,7 @@ def _may_close(m: IntArray, bank: int, row: int) -> bool:
     return not wanted or bool(m[bank + ACCESSES] >= m[HIT_LIMIT] or m[IN_ORDER])
 
 
-@compiled
+@kernel
 def _let_in(m: IntArray, ch: int, last: bool) -> bool:
     """Moves one waiting request into its bank's queue; False if none can be."""
     if m[ch + DRAINING] == 0 and m[ch + WRITES] > 0:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 
 Vector = NDArray[np.int64]
 
@@ -109,7 +109,7 @@ NONE = -1
 LONG_AGO = -(1 << 60)
 
 
-@compiled
+@kernel
 def serve(
     state: Vector,
     timing: Vector,
@@ -139,7 +139,7 @@ def serve(
     return int(start + access)
 
 
-@compiled
+@kernel
 def largest_share(timing: Vector, address_bytes: int, size_bytes: int) -> tuple[int, int]:
     """First burst, counted within its channel, and number of bursts of the busiest channel."""
     chunk, channels = timing[CHUNK_BYTES], timing[CHANNELS]
@@ -155,14 +155,14 @@ def largest_share(timing: Vector, address_bytes: int, size_bytes: int) -> tuple[
     return position, most
 
 
-@compiled
+@kernel
 def _bytes_before(chunk: int, channels: int, channel: int, address: int) -> int:
     """How many of the bytes before ``address`` are in this channel."""
     stripes, rest = divmod(address, chunk * channels)
     return int(stripes * chunk + min(max(rest - channel * chunk, 0), chunk))
 
 
-@compiled
+@kernel
 def _row_burst(state: Vector, timing: Vector, position: int, count: int, start: int) -> int:
     """``count`` bursts of one row set, from ``start`` at the earliest; when the next may start."""
     is_write = state[IS_WRITE]
@@ -194,13 +194,13 @@ def _row_burst(state: Vector, timing: Vector, position: int, count: int, start: 
     return int(next_start)
 
 
-@compiled
+@kernel
 def _field(timing: Vector, position: int, shift: int) -> int:
     """A field of a burst's position: ``shift`` is where its shift is, its width follows."""
     return int((position >> timing[shift]) & ((1 << timing[shift + 1]) - 1))
 
 
-@compiled
+@kernel
 def _account(state: Vector, timing: Vector, rank: int, group: int, count: int) -> None:
     state[DATA_PS] += count * timing[PEAK_SLOT]
     state[BANK_GROUP_PS] += count * (timing[SLOT] - timing[PEAK_SLOT])
@@ -211,7 +211,7 @@ def _account(state: Vector, timing: Vector, rank: int, group: int, count: int) -
     state[LAST_BURSTS] = count
 
 
-@compiled
+@kernel
 def _turnaround(state: Vector, timing: Vector, rank: int) -> int:
     """Least distance from the last column command to the next one."""
     if state[LAST_WRITE] == NONE:
@@ -221,7 +221,7 @@ def _turnaround(state: Vector, timing: Vector, rank: int) -> int:
     return int(timing[RANK_SWITCH]) if state[LAST_RANK] != rank else 0
 
 
-@compiled
+@kernel
 def _refresh(state: Vector, timing: Vector, rank: int, now: int) -> None:
     """Refreshes that fell due by ``now``: they close rows and block them for a while."""
     if timing[REFRESH_KIND] == NO_REFRESH:
@@ -240,7 +240,7 @@ def _refresh(state: Vector, timing: Vector, rank: int, now: int) -> None:
         state[at + NEXT_REFRESH] = due + period
 
 
-@compiled
+@kernel
 def _refresh_once(state: Vector, timing: Vector, rank: int, due: int) -> None:
     base = HEADER + timing[RANKS] * RANK_SIZE
     state[REFRESHES] += 1
@@ -264,7 +264,7 @@ def _refresh_once(state: Vector, timing: Vector, rank: int, due: int) -> None:
         state[at + MAY_CLOSE] = max(state[at + MAY_CLOSE], end - timing[RP])
 
 
-@compiled
+@kernel
 def _open(state: Vector, timing: Vector, bank_set: int, row: int, start: int) -> int:
     """When the first column command may be given to the row set, which is then open.
 
@@ -295,7 +295,7 @@ def _open(state: Vector, timing: Vector, bank_set: int, row: int, start: int) ->
     return int(opened)
 
 
-@compiled
+@kernel
 def _activated(state: Vector, timing: Vector, of_rank: int, may_open: int, commit: bool) -> int:
     """When a row set's ACT commands allow its first column command, less ACT to RD.
 

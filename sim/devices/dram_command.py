@@ -9,7 +9,7 @@ largest of three numbers. The argument ``m`` is the image (``sim.devices.dram_im
 from __future__ import annotations
 
 from arch.timing import ACT, BANK, GROUP, PRE, RANK, RDA, REF, REFPB, WRA
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.devices.dram_image import (
     ACCEPTED,
     ACCESSES,
@@ -64,7 +64,7 @@ from sim.devices.dram_image import (
 )
 
 
-@compiled
+@kernel
 def ready_at(m: IntArray, command: int, bank: int) -> int:
     """The first cycle in which the command may be issued to the bank."""
     of_group = m[m[bank + GROUP_AT] + command]
@@ -72,7 +72,7 @@ def ready_at(m: IntArray, command: int, bank: int) -> int:
     return int(max(m[bank + command], of_group, of_rank))
 
 
-@compiled
+@kernel
 def issue(m: IntArray, command: int, bank: int, row: int, clock: int) -> None:
     """The command is on the bus: state of the bank, gates, and what is counted."""
     ch = m[bank + CHANNEL_AT]
@@ -99,13 +99,13 @@ def issue(m: IntArray, command: int, bank: int, row: int, clock: int) -> None:
             _other_ranks_not_before(m, ch, rank, m[gate + GATE_COMMAND], at)
 
 
-@compiled
+@kernel
 def _not_before(m: IntArray, cell: int, clock: int) -> None:
     if m[cell] < clock:
         m[cell] = clock
 
 
-@compiled
+@kernel
 def _other_ranks_not_before(m: IntArray, ch: int, rank: int, command: int, clock: int) -> None:
     for number in range(m[RANKS]):
         other = m[ch + RANKS_AT] + number * RANK_SIZE
@@ -113,7 +113,7 @@ def _other_ranks_not_before(m: IntArray, ch: int, rank: int, command: int, clock
             _not_before(m, other + command, clock)
 
 
-@compiled
+@kernel
 def _change_state(m: IntArray, ch: int, command: int, bank: int, row: int, clock: int) -> None:
     if PRE < command <= WRA:
         m[ch + ROW_HITS] += 1 if m[bank + ACCESSES] > 0 else 0
@@ -129,7 +129,7 @@ def _change_state(m: IntArray, ch: int, command: int, bank: int, row: int, clock
         m[m[bank + RANK_AT] + OPEN_BANKS] -= 1
 
 
-@compiled
+@kernel
 def _count_open(m: IntArray, ch: int, rank: int, clock: int) -> None:
     """Cycles with any bank open, added up over ranks, and cycles that banks were open."""
     span, banks = clock - m[rank + LAST_CHANGE], m[rank + OPEN_BANKS]
@@ -138,13 +138,13 @@ def _count_open(m: IntArray, ch: int, rank: int, clock: int) -> None:
     m[rank + LAST_CHANGE] = clock
 
 
-@compiled
+@kernel
 def column_command(m: IntArray, request: int) -> int:
     """RD, WR, or those that close the row behind them."""
     return int(PRE + 1 + m[request + IS_WRITE] + 2 * m[CLOSED_PAGE])
 
 
-@compiled
+@kernel
 def complete(m: IntArray, ch: int, request: int, clock: int) -> int:
     """The request's column command is on the bus: when its data has been moved."""
     front = 1 + m[SHARED_QUEUE]  # with the cycle in which a queue per bank lets a request in: two
@@ -159,7 +159,7 @@ def complete(m: IntArray, ch: int, request: int, clock: int) -> int:
     return int(end)
 
 
-@compiled
+@kernel
 def refresh_falls_due(m: IntArray, ch: int, clock: int) -> None:
     """One rank after the other, or one bank; the shared queue's controller does all ranks."""
     if clock < m[ch + NEXT_REFRESH]:
@@ -175,7 +175,7 @@ def refresh_falls_due(m: IntArray, ch: int, clock: int) -> None:
     m[ch + NEXT_REFRESH] += m[REFRESH_EVERY] * together
 
 
-@compiled
+@kernel
 def refresh_begins(m: IntArray, ch: int) -> None:
     """The banks of the refresh that is due."""
     target = m[m[ch + DUE_AT]]
@@ -184,14 +184,14 @@ def refresh_begins(m: IntArray, ch: int) -> None:
     m[ch + REFRESH_TO] = m[ch + REFRESH_FROM] + banks * m[ch + BANK_SIZE]
 
 
-@compiled
+@kernel
 def refresh_of_closed(m: IntArray, ch: int) -> tuple[int, int]:
     """The refresh of banks that are all closed: (command, when it may be issued)."""
     command = REFPB if m[PER_BANK_REFRESH] else REF
     return command, ready_at(m, command, m[ch + REFRESH_FROM])
 
 
-@compiled
+@kernel
 def refresh_done(m: IntArray, ch: int) -> None:
     m[ch + DUE] -= 1
     for number in range(m[ch + DUE]):
@@ -199,7 +199,7 @@ def refresh_done(m: IntArray, ch: int) -> None:
     m[ch + REFRESH_FROM] = m[ch + REFRESH_TO] = NONE
 
 
-@compiled
+@kernel
 def remove(m: IntArray, waiting: int, position: int, count: int) -> None:
     """Takes one out of a list of ``count`` that begins at ``waiting``; later ones move up."""
     for number in range(waiting + position, waiting + count - 1):

@@ -11,7 +11,7 @@ In order (``fcfs``): reads and writes share one queue and only the oldest reques
 from __future__ import annotations
 
 from arch.timing import ACT, PRE
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.devices.dram_command import (
     column_command,
     complete,
@@ -56,7 +56,7 @@ ANY, COLUMN, ROWS = range(3)
 HIGH_FIFTHS, LOW_FIFTHS = 4, 1
 
 
-@compiled
+@kernel
 def cycle(m: IntArray, ch: int, clock: int) -> tuple[int, int, int]:
     """What the channel does in this cycle.
 
@@ -85,7 +85,7 @@ def cycle(m: IntArray, ch: int, clock: int) -> tuple[int, int, int]:
     return clock + 1 if acted else int(wake), int(request), int(end)
 
 
-@compiled
+@kernel
 def _next(m: IntArray, ch: int, clock: int, kind: int) -> tuple[int, int, int, int]:
     """(list, place in it, command, now), or (NONE, NONE, NONE, when there may be one).
 
@@ -109,7 +109,7 @@ def _next(m: IntArray, ch: int, clock: int, kind: int) -> tuple[int, int, int, i
     return NONE, NONE, NONE, int(earliest)
 
 
-@compiled
+@kernel
 def _issue_for(m: IntArray, ch: int, source: int, place: int, command: int, clock: int) -> int:
     """A request's command; the request if that serves it, else NONE."""
     queue = m[ch + READS_AT]
@@ -131,7 +131,7 @@ def _issue_for(m: IntArray, ch: int, source: int, place: int, command: int, cloc
     return int(request)
 
 
-@compiled
+@kernel
 def _writes(m: IntArray, ch: int) -> bool:
     """Is it the writes' turn?"""
     if not m[ch + WRITE_MODE]:
@@ -142,7 +142,7 @@ def _writes(m: IntArray, ch: int) -> bool:
     return bool(m[ch + WRITE_MODE]) and not m[IN_ORDER]
 
 
-@compiled
+@kernel
 def _choose(m: IntArray, queue: int, count: int, clock: int, kind: int) -> tuple[int, int, int]:
     """(place, command, when): the oldest that may be issued now, or NONE and when one may be."""
     best, oldest, chosen, earliest = NONE, FAR, NONE, FAR
@@ -161,7 +161,7 @@ def _choose(m: IntArray, queue: int, count: int, clock: int, kind: int) -> tuple
     return best, chosen, int(clock if best != NONE else earliest)
 
 
-@compiled
+@kernel
 def _next_command(m: IntArray, request: int) -> int:
     row = m[m[request + BANK_AT] + OPEN_ROW]
     if row == NONE:
@@ -169,7 +169,7 @@ def _next_command(m: IntArray, request: int) -> int:
     return column_command(m, request) if row == m[request + ROW] else PRE
 
 
-@compiled
+@kernel
 def _refresh(m: IntArray, ch: int) -> tuple[int, int]:
     """The next command of the refresh that is due, and when it may be issued."""
     refresh_begins(m, ch)
@@ -184,7 +184,7 @@ def _refresh(m: IntArray, ch: int) -> tuple[int, int]:
     return PRE, int(close_at)
 
 
-@compiled
+@kernel
 def _issue_refresh(m: IntArray, ch: int, command: int, clock: int) -> None:
     """One command closes all open banks, or refreshes all."""
     for bank in range(m[ch + REFRESH_FROM], m[ch + REFRESH_TO], m[ch + BANK_SIZE]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mapper.compiled import compiled
+from mapper.compiled import compiled, kernel
 from sim.devices import dram_bank_queues, dram_shared_queue
 from sim.devices.dram_image import (
     ACCEPTED,
@@ -84,7 +84,7 @@ def run(m: IntArray, inject: int, outstanding: int) -> IntArray:
     return s
 
 
-@compiled
+@kernel
 def _completed(m: IntArray) -> int:
     done = 0
     for number in range(m[CHANNELS]):
@@ -92,7 +92,7 @@ def _completed(m: IntArray) -> int:
     return int(done)
 
 
-@compiled
+@kernel
 def _give(m: IntArray, s: IntArray, clock: int) -> int:
     """Gives what can be given in this cycle; why not more."""
     _answer(s, clock)
@@ -110,14 +110,14 @@ def _give(m: IntArray, s: IntArray, clock: int) -> int:
     return INJECTION if s[NEXT] < m[REQUESTS_END] else ALL_GIVEN
 
 
-@compiled
+@kernel
 def _tell_all_channels(m: IntArray, clock: int) -> None:
     """That there will be no more requests: writes need not be collected any longer."""
     for number in range(m[CHANNELS]):
         m[m[CHANNELS_AT] + number * m[CHANNEL_SIZE] + WAKE] = clock
 
 
-@compiled
+@kernel
 def _accept(m: IntArray, s: IntArray, request: int, clock: int) -> None:
     ch = m[m[request + BANK_AT] + CHANNEL_AT]
     m[ch + WAKE] = clock
@@ -134,21 +134,21 @@ def _accept(m: IntArray, s: IntArray, request: int, clock: int) -> None:
         _will_answer(s, _WRITE, clock + 1)
 
 
-@compiled
+@kernel
 def _has_room(m: IntArray, request: int) -> bool:
     ch = m[m[request + BANK_AT] + CHANNEL_AT]
     which = WRITES if m[request + IS_WRITE] and not m[IN_ORDER] else READS
     return bool(m[ch + which] < m[TRANSACTION_DEPTH])
 
 
-@compiled
+@kernel
 def _will_answer(s: IntArray, kind: int, clock: int) -> None:
     ring = RINGS + (s[RING_SIZE] if kind == _WRITE else 0)
     s[ring + s[kind] % s[RING_SIZE]] = clock
     s[kind] += 1
 
 
-@compiled
+@kernel
 def _next_answer(s: IntArray, kind: int) -> int:
     """The cycle of the next answer of a kind: each kind's answers come in order."""
     if s[kind] == s[kind + 1]:
@@ -157,7 +157,7 @@ def _next_answer(s: IntArray, kind: int) -> int:
     return int(s[ring + s[kind + 1] % s[RING_SIZE]])
 
 
-@compiled
+@kernel
 def _answer(s: IntArray, clock: int) -> None:
     """Takes the requests that were answered before this cycle."""
     for kind in (_READ, _WRITE):
@@ -166,7 +166,7 @@ def _answer(s: IntArray, clock: int) -> None:
             s[FLYING] -= 1
 
 
-@compiled
+@kernel
 def _tick(m: IntArray, s: IntArray, clock: int) -> int:
     """All channels in which something may happen now; when the next one has something."""
     upcoming, last = FAR, s[NEXT] == m[REQUESTS_END]
@@ -184,7 +184,7 @@ def _tick(m: IntArray, s: IntArray, clock: int) -> int:
     return int(upcoming)
 
 
-@compiled
+@kernel
 def _can_give(m: IntArray, s: IntArray, reason: int, clock: int) -> int:
     """The next cycle in which a request may be given, as far as no channel has to act first."""
     if reason == INJECTION:

@@ -157,7 +157,7 @@ def _operator(
         min(latency_ps, round(float(us[number]) * PS_PER_US))
         for us in (found.core_us, found.memory_us)
     )
-    rate = chip.mma.get(launch.call.dtype, chip.fma) * chip.sms * chip.clock_mhz
+    rate = chip.rate(launch.call.dtype) * chip.sms * chip.clock_mhz
     used = launch.macs / rate * PS_PER_US / latency_ps if latency_ps else 0.0
     energy, in_hbm = (float(e[number]) * PJ_PER_UJ for e in (found.energy_uj, found.hbm_uj))
     moved = int(found.hbm_bytes[number])

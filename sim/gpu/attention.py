@@ -63,7 +63,7 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     query_tiles, key_tiles = np.ceil(sq / QUERY_TILE), np.ceil(skv / KEY_TILE)
     per_head = _steps(query_tiles, key_tiles, causal)
     tiles = b * h * query_tiles
-    rate = np.array([chip.mma.get(c.dtype, chip.fma) for c in calls]) * constants["rate"]
+    rate = np.array([chip.rate(c.dtype) for c in calls]) * constants["rate"]
     products = 2 * QUERY_TILE * KEY_TILE * depth / rate / chip.efficiency
     exponentials = QUERY_TILE * KEY_TILE / chip.sfu * constants["exponential"]
     step_us = (products + exponentials) / chip.clock_mhz

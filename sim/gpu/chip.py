@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mapper.cost import InfeasibleError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
@@ -31,8 +33,14 @@ class Chip:
     tensor_path: str
     efficiency: float = 1.0
 
-    def cycles_us(self, cycles: float) -> float:
-        return cycles / self.clock_mhz
+    def rate(self, dtype: str) -> float:
+        """Multiply-adds of an SM in a cycle; fp32 is what the CUDA cores do."""
+        if dtype in self.mma:
+            return self.mma[dtype]
+        if dtype == "fp32":
+            return self.fma
+        detail = f"{self.name} has no tensor cores for {dtype}; it has {', '.join(self.mma)}"
+        raise InfeasibleError(limit="data type", needed=1, allowed=0, detail=detail)
 
 
 #: Bytes of an element.

@@ -111,7 +111,7 @@ def _with_tiles(
     waves = np.ceil(blocks / chip.sms)
     busy = np.minimum(blocks, chip.sms)
     steps = np.ceil(np.ceil(k * size / STEP_BYTES) / split)
-    rate = chip.mma.get(products.dtype, chip.fma) * constants["rate"] * chip.efficiency
+    rate = chip.rate(products.dtype) * constants["rate"] * chip.efficiency
     cycles = _step_cycles(products.path, size, (tm, tn), rate) + constants["step_cycles"]
     load = (tm + tn) * STEP_BYTES * constants["load"]
     per_block = np.minimum(constants["block_bytes_per_us"], chip.l2_bytes_per_us / busy)

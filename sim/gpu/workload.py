@@ -161,4 +161,4 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
 
 def _rate(call: Call, chip: Chip) -> float:
     """Multiply-adds per microsecond of the whole GPU."""
-    return chip.mma.get(call.dtype, chip.fma) * chip.sms * chip.clock_mhz
+    return chip.rate(call.dtype) * chip.sms * chip.clock_mhz

@@ -131,6 +131,15 @@ def architectures() -> dict[str, Architecture]:
             {"weights": sram(24, ["weight"]), "buffer": sram(36, ["weight", "input", "output"])},
             dataflow="input_stationary",
         ),
+        architecture(
+            "bypassing",
+            {
+                "buffer": sram(36, ALL, final_outputs="wide", may_bypass=["weight"]),
+                "acc": registers(8, ["output"], "column", may_bypass=["output"]),
+            },
+            dataflow="weight_stationary",
+            latches=["weight"],
+        ),
     )
     return {one.name: one for one in built}
 

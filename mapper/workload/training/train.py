@@ -33,12 +33,12 @@ def training_step(workload: Workload, plan: TrainingPlan, title: str) -> Workloa
         gradient = backward.gradient(tensor.name)
         if tensor.kind == "weight" and gradient is not None:
             after += _update(tensor, gradient, plan, tensors)
-    note = f"kept for the backward pass: {_megabytes(kept)} in {len(kept)} tensors"
+    note = f"{_megabytes(kept)} in {len(kept)} tensors: kept for the backward pass"
     return Workload(
         name=title,
         tensors=tuple(tensors.values()),
         operators=(*before, *after),
-        folded=(*workload.folded, note),
+        folded=(*workload.folded, note) if kept else workload.folded,
     )
 
 

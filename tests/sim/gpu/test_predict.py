@@ -8,6 +8,7 @@ import pytest
 from arch.errors import InputError
 from arch.load import load_architecture
 from kernels_ref.library.points import COUNTS, sample
+from mapper.cost import InfeasibleError
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 from sim.gpu.demand import Call
@@ -33,7 +34,7 @@ def test_no_product_beats_the_tensor_cores(h200: GpuModel) -> None:
     for dtype in ("bf16", "fp8", "int8", "fp32"):
         for size in GEMM_SIZES:
             time_us = predict([gemm(size, size, size, dtype)], h200).time_us[0]
-            rate = h200.chip.mma.get(dtype, h200.chip.fma)
+            rate = h200.chip.rate(dtype)
             assert time_us > size**3 / (rate * h200.chip.sms * h200.chip.clock_mhz)
 
 
@@ -103,3 +104,9 @@ def test_every_kind_is_predicted_in_every_format_that_was_measured(h200: GpuMode
     found = predict(calls, h200)
     assert (found.time_us > 0.5).all()
     assert np.isfinite(found.power_w).all()
+
+
+def test_a_type_that_the_tensor_cores_lack_is_infeasible() -> None:
+    a100 = gpu_model(chip_of(load_architecture("a100_80g")))
+    with pytest.raises(InfeasibleError, match="no tensor cores for fp8"):
+        predict([gemm(64, 64, 64, "fp8")], a100)

@@ -1,0 +1,287 @@
+"""Prints a table: mappings of this tool, of zigzag-dse and of accelforge for seven layers.
+
+    python -m benchmarks.mapper_peers --zigzag-python PYTHON --accelforge-python PYTHON
+
+Each tool maps each layer to the architecture ``ws16`` (weight registers of 1 KiB and of 128 B),
+which all are given with the same sizes, bandwidths and energies. PYTHON is the interpreter of an
+environment with ``zigzag-dse==3.9.1 six`` (Python 3.11) or with ``accelforge==1.0.467`` (Python
+3.12, and Graphviz's ``dot`` on the path). Without one of them its rows are those of ``PUBLISHED``.
+
+The two charge differently, so every comparison is made under the convention of the peer:
+
+- zigzag-dse charges no access to an operand that stays the same from step to step:
+  ``array.latches=[input, weight, output]``.
+- accelforge charges one per multiply-accumulate and keeps final outputs in the buffer as wide as
+  partial sums: ``gb.final_outputs=wide``.
+
+``as ours``: the peer's mapping, evaluated by the analytical model under that convention; the
+difference to what the peer itself says follows. ``EDP/ours``: of the peer's mapping by our model,
+relative to our optimum. CPU seconds are of the search alone, without imports; this tool's come
+after its compiler's cache is filled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from arch.load import load_architecture
+from arch.spec import Architecture
+from benchmarks.peers.translate import from_accelforge, from_zigzag, with_latches
+from mapper.cost import Metrics
+from mapper.hierarchy import execution
+from mapper.search.exact import SearchResult, map_operator
+from mapper.workload.graph import Workload
+from mapper.workload.load import load_workload
+from sim.models import cost_model
+from sim.prices import price
+
+PEERS = Path(__file__).parent / "peers"
+
+LAYERS = {
+    "gemm512": "gemm:M=512,N=512,K=512",
+    "gemm_ffn": "gemm:M=128,N=3072,K=768",
+    "conv1_7x7s2": "conv2d:C=3,H=224,K=64,R=7,stride=2",
+    "conv3x3_56": "conv2d:C=64,H=56,K=64,R=3",
+    "conv1x1_s2": "conv2d:C=256,H=56,K=512,R=1,stride=2",
+    "conv3x3_7": "conv2d:C=512,H=7,K=512,R=3",
+    "dw3x3_96": "conv2d:C=96,H=112,K=96,R=3,stride=2,groups=96",
+}
+
+#: What the tools said on 2026-11-30 (two cores of an AMD EPYC), cycles, pJ and CPU seconds; with
+#: registers of 1 KiB. Printed where a tool is not run.
+PUBLISHED: dict[tuple[str, str], tuple[float, float, float]] = {
+    ("zigzag-dse", "gemm_ffn"): (1_195_152, 2.971e8, 2.7),
+    ("zigzag-dse", "conv1_7x7s2"): (2_468_141, 1.363e8, 3.5),
+    ("zigzag-dse", "conv3x3_56"): (470_464, 6.840e7, 3.0),
+    ("zigzag-dse", "conv1x1_s2"): (405_536, 8.454e7, 3.4),
+    ("zigzag-dse", "conv3x3_7"): (459_000, 2.100e8, 1.9),
+    ("zigzag-dse", "dw3x3_96"): (2_719_941, 1.332e8, 2.4),
+    ("accelforge", "gemm512"): (524_288, 1.305e8, 1.9),
+    ("accelforge", "gemm_ffn"): (1_179_648, 3.258e8, 2.3),
+    ("accelforge", "conv1_7x7s2"): (1_053_696, 1.303e8, 52.9),
+    ("accelforge", "conv3x3_56"): (451_584, 8.300e7, 57.0),
+    ("accelforge", "conv1x1_s2"): (401_408, 9.747e7, 2.9),
+    ("accelforge", "conv3x3_7"): (451_584, 2.127e8, 57.2),
+    ("accelforge", "dw3x3_96"): (301_056, 1.073e8, 18.5),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One layer on one variant of the architecture."""
+
+    layer: str
+    register_bytes: int = 1024
+    dataflow: str = "weight_stationary"
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        return {"rf_w.size": f"{self.register_bytes} B", "array.dataflow": self.dataflow}
+
+    @property
+    def is_free(self) -> bool:
+        return self.dataflow == "free"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Another tool: how to run it, and how it charges."""
+
+    name: str
+    python: str | None
+    convention: Mapping[str, Any]
+    arguments: Callable[[Case], list[str]]
+    translate: Callable[..., Any]
+
+    def found(self, case: Case) -> dict[str, Any]:
+        """Its answer; ``note`` says why there is none, or where it is from."""
+        if self.python is None:
+            return self._published(case)
+        command = [self.python, *self.arguments(case)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            return {"note": f"failed: {done.stderr.strip().splitlines()[-1:]}"}
+        answer: dict[str, Any] = json.loads(lines[-1])
+        if "error" in answer:
+            answer["note"] = f"no mapping ({answer['error']})"
+        return answer
+
+    def _published(self, case: Case) -> dict[str, Any]:
+        known = PUBLISHED.get((self.name, case.layer))
+        if known is None or case.is_free or case.register_bytes != 1024:
+            return {"note": "not run"}
+        cycles, energy, seconds = known
+        return {"cycles": cycles, "energy_pj": energy, "cpu_s": seconds, "note": "as published"}
+
+
+def zigzag(python: str | None) -> Peer:
+    folder = PEERS / "zigzag"
+
+    def arguments(case: Case) -> list[str]:
+        hardware = "hw_ws16.yaml" if case.register_bytes == 1024 else "hw_ws16_rf128.yaml"
+        mapping = "map_auto.yaml" if case.is_free else "map_fixed.yaml"
+        script = str(PEERS / "zigzag_layer.py")
+        files = [folder / f"w_{case.layer}.yaml", folder / hardware, folder / mapping]
+        return [script, *map(str, files)]
+
+    return Peer(
+        name="zigzag-dse",
+        python=python,
+        convention={"array.latches": ["input", "weight", "output"]},
+        arguments=arguments,
+        translate=from_zigzag,
+    )
+
+
+def accelforge(python: str | None) -> Peer:
+    folder = PEERS / "accelforge"
+
+    def arguments(case: Case) -> list[str]:
+        hardware = "arch_ws16_free.yaml" if case.is_free else "arch_ws16.yaml"
+        script = str(PEERS / "accelforge_layer.py")
+        files = [folder / f"w_{case.layer}.yaml", folder / hardware]
+        return [script, *map(str, files), str(case.register_bytes)]
+
+    return Peer(
+        name="accelforge",
+        python=python,
+        convention={"gb.final_outputs": "wide"},
+        arguments=arguments,
+        translate=from_accelforge,
+    )
+
+
+@dataclass
+class Totals:
+    """CPU seconds of a peer and of this tool on the layers that both mapped."""
+
+    peer_s: float = 0.0
+    ours_s: float = 0.0
+    shipped_s: float = 0.0
+    lowest: int = 0
+    compared: int = 0
+    largest_difference: float = 0.0
+    rows: list[str] = field(default_factory=list)
+
+
+def ours(workload: Workload, architecture: Architecture) -> tuple[SearchResult, Metrics, float]:
+    operator = workload.operators[0]
+    started = time.process_time()
+    result = map_operator(workload, operator, architecture, price, "edp")
+    seconds = time.process_time() - started
+    return result, evaluated(workload, architecture, result.mapping), seconds
+
+
+def evaluated(workload: Workload, architecture: Architecture, mapping: Any) -> Metrics:
+    operator = workload.operators[0]
+    run = execution(workload, operator, architecture)
+    named = replace(mapping, compute=run.compute.name, intrinsic=run.intrinsic.name)
+    return cost_model("analytical").evaluate(workload, architecture, {operator.name: named})
+
+
+def edp(cycles: float, energy_pj: float) -> float:
+    return cycles * energy_pj
+
+
+def compare(peer: Peer, case: Case, totals: Totals) -> Iterator[str]:
+    """The rows of one layer under one peer's convention."""
+    workload = load_workload(LAYERS[case.layer])
+    operator = workload.operators[0]
+    architecture = load_architecture("ws16", {**case.overrides, **peer.convention})
+    _, metrics, seconds = ours(workload, architecture)
+    best = edp(metrics.latency_ps / 1000, metrics.energy_pj)
+    yield row(case, "tilewright", metrics.latency_ps / 1000, metrics.energy_pj, seconds)
+    found = peer.found(case)
+    if "cycles" not in found:
+        yield f"{label(case)} {peer.name:<11} {found['note']}"
+        return
+    note = found.get("note", "")
+    theirs = edp(found["cycles"], found["energy_pj"])
+    totals.peer_s += found["cpu_s"]
+    totals.ours_s += seconds
+    totals.shipped_s += ours(workload, load_architecture("ws16", case.overrides))[2]
+    extra = f" {note} EDP/ours as stated {theirs / best:.3f}"
+    if "nodes" in found or "temporal" in found:
+        mapping = peer.translate(found, operator.name, operator.extents)
+        if "array.latches" in peer.convention:
+            mapping = with_latches(mapping, [access.dims for access in operator.accesses])
+        again = evaluated(workload, architecture, mapping)
+        energy_off = again.energy_pj / found["energy_pj"] - 1
+        cycles_off = again.latency_ps / 1000 / found["cycles"] - 1
+        ratio = edp(again.latency_ps / 1000, again.energy_pj) / best
+        totals.compared += 1
+        totals.lowest += ratio >= 1 - 1e-9
+        totals.largest_difference = max(totals.largest_difference, abs(energy_off))
+        extra += (
+            f" | as ours: {again.latency_ps / 1000:,.0f} cycles ({cycles_off:+.1%}), "
+            f"{again.energy_pj / 1e6:.2f} uJ ({energy_off:+.2%}), EDP/ours {ratio:.3f}"
+        )
+    yield row(case, peer.name, found["cycles"], found["energy_pj"], found["cpu_s"]) + extra
+
+
+def label(case: Case) -> str:
+    return f"{case.layer:<12} {case.register_bytes:>5} B {'free' if case.is_free else 'fixed':<5}"
+
+
+def row(case: Case, tool: str, cycles: float, energy_pj: float, seconds: float) -> str:
+    return (
+        f"{label(case)} {tool:<11} {cycles:>12,.0f} cycles {energy_pj / 1e6:>8.2f} uJ "
+        f"EDP {edp(cycles, energy_pj):.4g} {seconds:>7.2f} CPU s"
+    )
+
+
+def cases() -> Iterator[Case]:
+    for register_bytes in (1024, 128):
+        for layer in LAYERS:
+            yield Case(layer=layer, register_bytes=register_bytes)
+    for layer in ("gemm512", "conv1_7x7s2", "dw3x3_96"):
+        yield Case(layer=layer, dataflow="free")
+
+
+def warm_up() -> None:
+    """So that nothing is compiled, loaded or imported while the clock runs."""
+    for layer in ("gemm512", "conv3x3_56", "dw3x3_96"):
+        ours(load_workload(LAYERS[layer]), load_architecture("ws16"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--zigzag-python", help="interpreter of the environment of zigzag-dse")
+    parser.add_argument("--accelforge-python", help="interpreter of accelforge's environment")
+    parser.add_argument("--only", help="one layer", choices=tuple(LAYERS))
+    parser.add_argument("--peer", help="one tool", choices=("zigzag-dse", "accelforge"))
+    parser.add_argument(
+        "--large-registers", action="store_true", help="without the variant of 128 B"
+    )
+    options = parser.parse_args()
+    warm_up()
+    peers = [zigzag(options.zigzag_python), accelforge(options.accelforge_python)]
+    for peer in (peer for peer in peers if options.peer in (None, peer.name)):
+        changes = ", ".join(f"{key}={value}" for key, value in peer.convention.items())
+        print(f"\nunder the convention of {peer.name} (ws16 with {changes})")
+        totals = Totals()
+        for case in cases():
+            skipped = options.large_registers and case.register_bytes < 1024
+            if options.only in (None, case.layer) and not skipped:
+                for line in compare(peer, case, totals):
+                    print(line, flush=True)
+        if totals.ours_s:
+            print(
+                f"{peer.name}: {totals.peer_s:.1f} CPU s; this tool on the same layers "
+                f"{totals.ours_s:.2f} under that convention, {totals.shipped_s:.2f} on ws16 as "
+                f"shipped ({totals.peer_s / totals.shipped_s:.0f} times less). Lowest EDP in "
+                f"{totals.lowest} of {totals.compared}; energies of the same mapping differ by at "
+                f"most {totals.largest_difference:.2%}."
+            )
+
+
+if __name__ == "__main__":
+    main()
