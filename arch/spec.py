@@ -150,6 +150,8 @@ class NocLink(Component):
 class Architecture:
     """A whole device. Memories are listed from the outermost (DRAM) inwards.
 
+    With several ``cores`` the components describe one core, except that area and leakage are of
+    all; the outermost memory is shared by all of them.
     ``document`` is the checked configuration it was built from: overrides are applied to it,
     and a Pareto design is written back from it.
     """
@@ -161,6 +163,7 @@ class Architecture:
     technology_nm: int
     components: tuple[Component, ...]
     document: Mapping[str, Any] = field(repr=False, compare=False)
+    cores: int = 1
 
     @property
     def memories(self) -> tuple[Memory, ...]:

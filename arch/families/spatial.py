@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arch import technology
@@ -159,9 +159,21 @@ class Spatial(Family):
             description=config.description,
             clock_hz=config.clock,
             technology_nm=config.technology,
-            components=tuple(_components(config, chip)),
+            components=tuple(
+                _of_all_cores(made, config.cores) for made in _components(config, chip)
+            ),
             document=data,
+            cores=config.cores,
         )
+
+
+def _of_all_cores(component: Component, cores: int) -> Component:
+    """Area and leakage of every core's copy; there is one off-chip memory."""
+    if cores == 1 or isinstance(component, Dram):
+        return component
+    return replace(
+        component, area_mm2=component.area_mm2 * cores, leakage_w=component.leakage_w * cores
+    )
 
 
 def _components(config: SpatialConfig, chip: _Chip) -> list[Component]:

@@ -208,6 +208,8 @@ class SpatialConfig(StrictModel):
     """Which end of the range of sources ``auto`` values are taken from."""
     streamed: Annotated[list[Role], AfterValidator(distinct)] = Field(default=[])
     """Operands that no memory on the chip keeps, on purpose."""
+    cores: Annotated[int, Field(ge=1, le=1024)] = 1
+    """Copies of everything but the dram, which they share; sizes and rates are of one core."""
     components: dict[str, ComponentConfig]
     """From the outermost memory inwards, then the units that compute."""
 

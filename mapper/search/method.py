@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from arch.errors import InputError, Problem, unknown
 
-#: ``heuristic`` is the best of its kind here, now ``annealing``.
+#: ``heuristic`` stands for ``annealing``.
 METHODS = ("exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random")
 
 #: Calls per operator: those of HASCO's release for a layer (64 to begin with, then 10 times 36).

@@ -52,3 +52,12 @@ def test_what_makes_no_sense(dse: Dse, arguments: tuple[str, ...], message: str)
     outcome = dse("match", "-w", CONV, *arguments)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+@pytest.mark.parametrize("intrinsic", ["gemm", "gemv", "dot", "conv"])
+def test_mttkrp_in_stages(dse: Dse, intrinsic: str) -> None:
+    """Its two products match every intrinsic."""
+    outcome = dse("match", "-w", "mttkrp:I=2,J=3,K=4,L=5", "--intrinsic", intrinsic, "--json")
+    stages = json.loads(outcome.out)["operators"]
+    assert len(stages) == 2
+    assert all(stage["matches"] for stage in stages)

@@ -53,7 +53,7 @@ def print_workload(workload: Workload) -> None:
     if workload.folded:
         console.print("Merged into neighbours, or without work of their own:")
         for line in folded_lines(workload):
-            console.print(f"  {line}")
+            console.print(f"  {line}", soft_wrap=True)
 
 
 def operator_row(workload: Workload, operator: Operator) -> tuple[str, ...]:
