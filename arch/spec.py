@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from arch.registry import family_named
@@ -130,9 +131,27 @@ class Link(Component):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NocLink(Component):
+    """``count`` equal links of a network between the memory ``source`` and a compute unit.
+
+    ``loads`` is the share of a stream that one of them carries, by how the stream is spread over
+    the nodes (see ``arch.noc``); ``bytes_per_s`` is of one link in one direction. Whatever
+    crosses the link that all traffic passes is ``transit_ps`` later at its destination.
+    """
+
+    source: str
+    loads: Mapping[tuple[bool, bool], Fraction]
+    bytes_per_s: int
+    pj_per_byte: float
+    transit_ps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """A whole device. Memories are listed from the outermost (DRAM) inwards.
 
+    With several ``cores`` the components describe one core, except that area and leakage are of
+    all; the outermost memory is shared by all of them.
     ``document`` is the checked configuration it was built from: overrides are applied to it,
     and a Pareto design is written back from it.
     """
@@ -144,6 +163,7 @@ class Architecture:
     technology_nm: int
     components: tuple[Component, ...]
     document: Mapping[str, Any] = field(repr=False, compare=False)
+    cores: int = 1
 
     @property
     def memories(self) -> tuple[Memory, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping as MappingABC
 from typing import Any
 
 from dse.mapping_document import mapping_document, mapping_of
+from dse.scheduling import OnCores
 from mapper.fusion import FusedMapping
 from mapper.mapping import Loop
 from mapper.plan import Plan, Unit
@@ -27,6 +28,33 @@ def schedule_document(found: Schedule) -> dict[str, Any]:
         "peak_live_bytes": found.order.peak_bytes,
         "peak_live_bytes_lower_bound": found.order.lower_bound_bytes,
         "plan": plan_document(found.plan),
+    }
+
+
+def cores_document(found: OnCores) -> dict[str, Any]:
+    """A schedule on several cores: which core runs which unit, from when to when."""
+    placement = found.placement
+    return {
+        "latency_ps": found.cost.latency_ps,
+        "energy_pj": found.cost.energy_pj,
+        "lower_bound_ps": placement.lower_bound_ps,
+        "optimal": placement.optimal,
+        "gap": placement.gap,
+        "shared_memory_busy_ps": placement.shared_ps,
+        "one_core": schedule_document(found.alone),
+        "schedule": schedule_document(found.schedule),
+        "units": [
+            {
+                "unit": task.name,
+                "core": core,
+                "tiles": task.tiles,
+                "start_ps": start,
+                "end_ps": end,
+            }
+            for task, core, (start, end) in zip(
+                found.tasks, placement.cores, placement.spans_ps, strict=True
+            )
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""A fused group: several operators executed tile by tile of the last one's output.
+"""A fused group: operators executed tile by tile of the last one's output.
 
 For every tile of the output, each operator of the group computes just what the next ones need
 of its result, a *piece* of its loop nest. What passes between them stays in one on-chip memory
@@ -46,6 +46,8 @@ class FusedMapping:
     @property
     def name(self) -> str:
         first, last = self.operators[0], self.operators[-1]
+        if first == last:
+            return f"{first} in tiles"
         return f"{first} .. {last}" if len(self.operators) > 2 else f"{first} + {last}"
 
 
@@ -105,8 +107,8 @@ def group_of(workload: Workload, names: Iterable[str]) -> Group:
 
 def why_not(workload: Workload, operators: tuple[Operator, ...]) -> str:
     """What keeps operators (in execution order) from being a group; empty if nothing does."""
-    if len(operators) < 2:
-        return "a group has at least two operators"
+    if not operators:
+        return "a group has at least one operator"
     inside = {o.name for o in operators}
     for operator in operators[:-1]:
         tensor = operator.output.tensor

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from arch.units import format_energy_pj, format_size, format_time_ps
 from dse.cli.console import table
+from dse.scheduling import OnCores
 from mapper.cost import Metrics
 from mapper.fusion import FusedMapping
 from mapper.plan import Plan, Unit, operators_of
@@ -34,6 +35,34 @@ def print_schedule(console: Console, workload: Workload, found: Schedule, metric
     kept = ", ".join(f"{tensor} in {memory}" for tensor, memory in found.plan.homes.items())
     if kept:
         console.print(f"Stay on the chip between units: {kept}.")
+
+
+CORE_COLUMNS = (">#", "operators", ">core", ">tiles", ">from", ">to")
+
+
+def print_on_cores(console: Console, found: OnCores) -> None:
+    """Totals beside those of one core, then which core runs what, and when."""
+    placement, alone = found.placement, found.alone.cost
+    proof = "no assignment of these units is faster"
+    if not placement.optimal:
+        proof = f"at most {100 * placement.gap:.1f} % above the best assignment of these units"
+    one = found.cost.latency_ps, found.cost.energy_pj
+    rows = (
+        ("latency", f"{format_time_ps(one[0])} ({format_time_ps(alone.latency_ps)} on one core)"),
+        ("energy", f"{format_energy_pj(one[1])} ({format_energy_pj(alone.energy_pj)} on one core)"),
+        ("placement", proof),
+        ("shared port", f"busy for {format_time_ps(placement.shared_ps)} in all"),
+    )
+    for name, text in rows:
+        console.print(f"  {name:<12} {text}")
+    console.print(table("", CORE_COLUMNS, core_rows(found)))
+
+
+def core_rows(found: OnCores) -> Iterator[tuple[str, ...]]:
+    placed = zip(found.tasks, found.placement.cores, found.placement.spans_ps, strict=True)
+    for number, (task, core, (start, end)) in enumerate(placed, 1):
+        times = format_time_ps(start), format_time_ps(end)
+        yield (str(number), task.name, str(core), str(task.tiles), *times)
 
 
 def totals(found: Schedule) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,7 @@ class GroupSearch:
 
     mapped: Mapped
     memory: Memory
+    least_tiles: int = 1
     known: dict[Hashable, tuple[Group, FusedUnit | None]] = field(default_factory=dict)
 
     def best(self, names: tuple[str, ...], homes: Homes, occupied: Occupied) -> FusedUnit | None:
@@ -116,7 +117,7 @@ class GroupSearch:
                 way = cut.way(tiles, resident, retained=True)
                 if way is None and tiles:
                     way = cut.way(tiles, resident, retained=False)
-                if way is not None:
+                if way is not None and len(way.plan.steps) >= self.least_tiles:
                     ways[way.fused] = way
         return sorted(ways.values(), key=lambda way: way.rank)
 
@@ -213,15 +214,29 @@ class _Cutter:
         return any(self.way(tiles, (), retained=kept) is not None for kept in (True, False))
 
     def _dims(self) -> list[str]:
-        """Dimensions that shrink most what the group holds when they are cut in half."""
+        """Dimensions that shrink most what the group holds when they are cut in four."""
         last = self.group.operators[-1]
         sizes = {}
         for dim in tile_dims(last):
-            half = Loop(dim, -(-last.extents[dim] // 2))
-            sizes[dim] = self._held((half,))
+            quarter = Loop(dim, -(-last.extents[dim] // 4))
+            sizes[dim] = self._held((quarter,))
         whole = self._held(())
         useful = [dim for dim in sizes if sizes[dim] < whole]
-        return sorted(useful, key=lambda dim: (sizes[dim], dim))[:TILED_DIMS]
+        ranked = sorted(useful, key=lambda dim: (sizes[dim], self._summed_over(dim), dim))
+        return ranked[:TILED_DIMS]
+
+    def _summed_over(self, dim: str) -> int:
+        """How many operators sum over what ``dim`` runs along in the result, so that they must
+        wait for all of it (of rows they need only some)."""
+        last = self.group.operators[-1]
+        axes = [n for n, index in enumerate(last.output.index) if dim in index.dims]
+        return sum(
+            not set(access.index[axis].dims) & reader.output.dims
+            for reader in self.search.mapped.setting.workload.operators
+            for access in reader.inputs
+            if access.tensor == self.group.result
+            for axis in axes
+        )
 
     def _held(self, tiles: tuple[Loop, ...]) -> float:
         """Bits that pass inside, at most at once, however large the memory may be."""
@@ -233,8 +248,12 @@ class _Cutter:
                 roomy if c.name == roomy.name else c for c in setting.architecture.components
             ),
         )
-        plan = plan_group(setting.workload, self._fused(tiles, (), True), architecture, self.homes)
-        return float(_filled(plan))
+        kinds = {t: setting.workload.tensor(t).kind for t in self.group.external}
+        inputs = tuple(t for t, kind in kinds.items() if kind != "weight" and t not in self.homes)
+        # One operator passes nothing on: what counts is what a tile needs of its inputs.
+        held = () if self.group.internal else inputs
+        fused = self._fused(tiles, held, True)
+        return float(_filled(plan_group(setting.workload, fused, architecture, self.homes)))
 
     def _loops(self, dim: str) -> Iterator[Loop]:
         extent = self.group.operators[-1].extents[dim]

@@ -9,6 +9,7 @@ the ways, so the result is never worse.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,10 +31,17 @@ MOST_KEPT = 2
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """``longest`` is how many operators a group may have; ``keep`` lets tensors stay on the
-    chip between units."""
+    chip between units. Units have at least ``least_tiles`` tiles where they can (for several
+    cores, which overlap units tile by tile)."""
 
     longest: int = 5
     keep: bool = True
+    least_tiles: int = 1
+
+    @property
+    def wants_tiles(self) -> bool:
+        """Whether tiles are wanted for their own sake, even where the plan costs more."""
+        return self.least_tiles > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +110,9 @@ class _Program:
         self.workload = setting.workload
         self.mapped = Mapped(setting)
         self.memory = shared_memory(setting.architecture)
-        self.groups = GroupSearch(self.mapped, self.memory) if self.memory else None
+        self.groups = (
+            GroupSearch(self.mapped, self.memory, options.least_tiles) if self.memory else None
+        )
         self.least = least(self.workload, setting.architecture, setting.price)
         self.last_use = _last_uses(self.workload)
         self.rest = [self.least.from_operator(at) for at in range(len(self.workload.operators) + 1)]
@@ -110,7 +120,8 @@ class _Program:
     def solve(self, order: Order) -> Schedule:
         plain = self._plain()
         best = self._search(plain)
-        label = best if self._value(best.cost) < self._value(plain.cost) else plain
+        is_better = self._value(best.cost) < self._value(plain.cost)
+        label = best if is_better or self.options.wants_tiles else plain
         way = label.way()
         memory = self.memory.name if self.memory else ""
         plan = Plan(
@@ -143,7 +154,7 @@ class _Program:
         count = len(self.workload.operators)
         frontier: list[dict[Kept, list[_Label]]] = [{} for _ in range(count + 1)]
         frontier[0][frozenset()] = [_Label(Cost(0, 0.0), None, None, None)]
-        worst = self._value(plain.cost)
+        worst = math.inf if self.options.wants_tiles else self._value(plain.cost)
         for at in range(count):
             for kept, labels in frontier[at].items():
                 alive = self._alive(labels, at, worst)
@@ -174,6 +185,10 @@ class _Program:
 
     def _steps(self, at: int, kept: Kept) -> Iterator[_Step]:
         """Every unit that can come next."""
+        groups = list(self._grouped(at, kept))
+        yield from groups
+        if self.options.wants_tiles and any(step.end == at + 1 for step in groups):
+            return
         operator = self.workload.operators[at]
         for keeps in self._choices(at, at + 1, kept):
             here = kept | ({keeps} if keeps else set())
@@ -183,10 +198,14 @@ class _Program:
             except InfeasibleError:
                 continue
             yield self._step(at + 1, mapping, cost, keeps, here)
+
+    def _grouped(self, at: int, kept: Kept) -> Iterator[_Step]:
+        """Groups that begin here; a single operator only where tiles are wanted."""
         if self.groups is None:
             return
+        first = at + (1 if self.options.wants_tiles else 2)
         last = min(at + self.options.longest, len(self.workload.operators))
-        for end in range(at + 2, last + 1):
+        for end in range(first, last + 1):
             names = tuple(o.name for o in self.workload.operators[at:end])
             for keeps in self._choices(at, end, kept):
                 here = kept | ({keeps} if keeps else set())

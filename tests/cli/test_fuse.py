@@ -78,10 +78,20 @@ def test_a_fused_run_is_simulated_and_traced(dse: Dse, net: str, tmp_path: Path)
     assert max(ends) == pytest.approx(found["latency_ps"] / 1e6)
 
 
-def test_one_operator_cannot_be_fused(dse: Dse, net: str) -> None:
-    outcome = dse("map", "--arch", "edge_npu", "--workload", net, "--fuse", "--op", "0")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--op", "0"), "leave out --op"),
+        (("--unroll", "rows=C"), "--fuse chooses it"),
+        (("--search", "random"), "--fuse searches exactly"),
+    ],
+)
+def test_options_of_single_operators_are_refused(
+    dse: Dse, net: str, options: tuple[str, ...], message: str
+) -> None:
+    outcome = dse("map", "--arch", "edge_npu", "--workload", net, "--fuse", *options)
     assert outcome.code == 2
-    assert "leave out --op" in outcome.err
+    assert message in outcome.err
 
 
 def test_what_runs_nothing_runs_nothing_fused(dse: Dse, net: str) -> None:
@@ -89,3 +99,13 @@ def test_what_runs_nothing_runs_nothing_fused(dse: Dse, net: str) -> None:
     asked = ("map", "--arch", "nvdla_small", "--workload", "gpt2:seq=8,layers=1")
     plain, fused = dse(*asked), dse(*asked, "--fuse")
     assert (fused.code, fused.err) == (plain.code, plain.err)
+
+
+def test_several_cores_share_the_work(dse: Dse, net: str) -> None:
+    """Faster than one core, never below the bound, every unit within the run."""
+    asked = ("--arch", "quad_core", "--workload", net, "--fuse", "--objective", "latency")
+    found = json_of(dse, "map", *asked)
+    assert found["lower_bound_ps"] <= found["latency_ps"] < found["one_core"]["latency_ps"]
+    assert {unit["core"] for unit in found["units"]} <= set(range(4))
+    assert max(unit["end_ps"] for unit in found["units"]) <= found["latency_ps"]
+    assert found["shared_memory_busy_ps"] <= found["latency_ps"]

@@ -16,11 +16,11 @@ from dse.cli import arguments, inputs
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
-from dse.cli.schedules import print_schedule
+from dse.cli.schedules import print_on_cores, print_schedule
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
-from dse.plan_document import schedule_document
-from dse.scheduling import schedule
+from dse.plan_document import cores_document, schedule_document
+from dse.scheduling import place, schedule
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -78,6 +78,8 @@ def run(
     network = load_workload(workload)
     if fuse:
         not_chosen(method)
+        if unroll:
+            raise InputError(Problem("--fuse chooses it for every operator", "--unroll"))
         run_fused(network, architecture, objective, op, as_json=as_json)
         return
     chosen = only(network, op) if op else network
@@ -116,6 +118,9 @@ def run_fused(
     if op is not None:
         raise InputError(Problem("--fuse is about the whole network; leave out --op", "--fuse"))
     say_if_compiling()
+    if architecture.cores > 1:
+        run_on_cores(workload, architecture, objective, as_json=as_json)
+        return
     found = schedule(workload, architecture, objective)
     metrics = evaluate_plan("analytical", workload, architecture, found.plan)
     if as_json:
@@ -123,6 +128,19 @@ def run_fused(
         return
     results().print(f"{workload.name} on {architecture.name}, for least {objective}")
     print_schedule(results(), workload, found, metrics)
+
+
+def run_on_cores(
+    workload: Workload, architecture: Architecture, objective: str, *, as_json: bool
+) -> None:
+    """The schedule with its units on all cores, beside the best one on a single core."""
+    found = place(workload, architecture, objective)
+    if as_json:
+        print_json(cores_document(found))
+        return
+    title = f"{workload.name} on {architecture.cores} cores of {architecture.name}"
+    results().print(f"{title}, for least {objective}")
+    print_on_cores(results(), found)
 
 
 def only(workload: Workload, name: str) -> Workload:

@@ -10,7 +10,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, inputs, memory_options, views
 from dse.cli.compiling import say_if_compiling
-from dse.cli.console import print_json, results
+from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
@@ -59,6 +59,9 @@ def run(
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
+    if architecture.cores > 1:
+        note = "one core runs everything here; dse map --fuse places a network on all"
+        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
     if not runs_kernels(architecture):
         say_if_compiling()
     simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))

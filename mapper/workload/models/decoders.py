@@ -261,6 +261,11 @@ ENTRIES = tuple(
 )
 
 ALIASES = {
+    "gpt3-small": "gpt3-125m",
+    "gpt3-medium": "gpt3-350m",
+    "gpt3-large": "gpt3-760m",
+    "gpt3-xl": "gpt3-1.3b",
+    "gpt3": "gpt3-175b",
     "llama3-70b": "llama3.1-70b",
     "llama3-405b": "llama3.1-405b",
     "mixtral": "mixtral-8x7b",

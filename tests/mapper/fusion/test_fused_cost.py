@@ -84,7 +84,7 @@ def test_a_byte_too_little_is_refused_with_the_need() -> None:
 @pytest.mark.parametrize(
     ("names", "tiles", "message"),
     [
-        (("0",), (), "at least two operators"),
+        ((), (), "at least one operator"),
         (("1", "0"), (), "is needed outside|is read and written"),
         (("0", "1"), (Loop("C", 1),), "cannot tile a group over 'C'"),
         (("0", "1"), (Loop("P", 10),), "allowed 1 to 9"),

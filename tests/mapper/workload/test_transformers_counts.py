@@ -160,7 +160,10 @@ def test_deepseek_v3() -> None:
     assert workload.parameters == parameters(module) + sum(buffers)
 
 
-@pytest.mark.parametrize(("name", "layers"), [("bert-base", 12), ("bert-large", 24)])
+@pytest.mark.parametrize(
+    ("name", "layers"),
+    [("bert-base", 12), pytest.param("bert-large", 24, marks=pytest.mark.slow)],
+)
 def test_bert(name: str, layers: int) -> None:
     width = {12: 768, 24: 1024}[layers]
     config = transformers.BertConfig(
@@ -178,7 +181,7 @@ def test_bert(name: str, layers: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "layers", "width", "heads", "patch"),
-    [("vit-ti", 12, 192, 3, 16), ("vit-b", 12, 768, 12, 16), ("vit-h", 32, 1280, 16, 14)],
+    [("vit-b", 12, 768, 12, 16), pytest.param("vit-h", 32, 1280, 16, 14, marks=pytest.mark.slow)],
 )
 def test_vit(name: str, layers: int, width: int, heads: int, patch: int) -> None:
     config = transformers.ViTConfig(
