@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from arch.registry import family_named
@@ -127,6 +128,22 @@ class Link(Component):
     bytes_per_s: int
     latency_ps: int
     pj_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocLink(Component):
+    """``count`` equal links of a network between the memory ``source`` and a compute unit.
+
+    ``loads`` is the share of a stream that one of them carries, by how the stream is spread over
+    the nodes (see ``arch.noc``); ``bytes_per_s`` is of one link in one direction. Whatever
+    crosses the link that all traffic passes is ``transit_ps`` later at its destination.
+    """
+
+    source: str
+    loads: Mapping[tuple[bool, bool], Fraction]
+    bytes_per_s: int
+    pj_per_byte: float
+    transit_ps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

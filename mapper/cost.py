@@ -53,7 +53,8 @@ class Price:
     price millions of mappings at once and what orders the fidelities: the price of a sum is
     never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
     the unit does nothing: it is for simulations, as is ``device``: they ask it instead of using
-    the memory's times, which are then its peak rate and its least latency.
+    the memory's times, which are then its peak rate and its least latency. An operation has the
+    largest ``latency_ps`` of its components, and every ``transit_ps`` on its way.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)
@@ -63,6 +64,7 @@ class Price:
     fold_ps: int = 0
     turnaround_ps: int = 0
     latency_ps: int = 0
+    transit_ps: int = 0
     read_pj_per_bit: float = 0.0
     write_pj_per_bit: float = 0.0
     operation_pj: float = 0.0

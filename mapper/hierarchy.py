@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from arch.datatypes import Bits, bits_of, datatype, whole
-from arch.spec import Architecture, Compute, Intrinsic, Memory
+from arch.spec import Architecture, Compute, Intrinsic, Memory, NocLink
 from mapper.cost import InfeasibleError
 from mapper.footprint import Footprints, footprints
 from mapper.workload.graph import Workload
@@ -32,7 +32,8 @@ class Execution:
     feeds the compute unit. ``bits[operand]`` is the operand's width at rest, ``partial_bits``
     the width of a partial sum. ``memories`` are those of all paths, outermost first.
     ``issues_per_point`` and ``ops_per_point`` are what is left of the operator's where the unit
-    skips zeros; ``asides`` what other units do meanwhile.
+    skips zeros; ``asides`` what other units do meanwhile, ``links`` a network on the way to
+    the compute unit.
     """
 
     operator: Operator
@@ -46,6 +47,7 @@ class Execution:
     issues_per_point: Bits = 1
     ops_per_point: Bits = 1
     asides: tuple[Aside, ...] = ()
+    links: tuple[NocLink, ...] = ()
 
     @property
     def stationary(self) -> int | None:
@@ -106,6 +108,7 @@ def execution(workload: Workload, operator: Operator, architecture: Architecture
         issues_per_point=whole(operator.issues_per_point * share),
         ops_per_point=whole(operator.ops_per_point * share),
         asides=tuple(_asides(operator, architecture)),
+        links=tuple(c for c in architecture.components if isinstance(c, NocLink)),
     )
 
 

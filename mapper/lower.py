@@ -18,6 +18,7 @@ from arch.spec import Architecture, Memory
 from mapper.footprint import Axis, Range
 from mapper.hierarchy import Aside, Execution, execution
 from mapper.legality import StagedTile, as_mapped, check_capacity, parallel_over, staged_tiles
+from mapper.links import carried
 from mapper.mapping import Loop, Mapping
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
 from mapper.workload.graph import Workload
@@ -176,6 +177,7 @@ class _Lowering:
         return (
             (tile.parent.name, Work(read_bits=moved[0] * bits)),
             (tile.memory.name, Work(write_bits=moved[1] * bits)),
+            *self._carried(tile.operand, tile.parent, Work(read_bits=moved[0] * bits)),
         )
 
     def _output_work(
@@ -201,10 +203,13 @@ class _Lowering:
         refill = (
             (tile.parent.name, Work(read_bits=refill_bits)),
             (tile.memory.name, Work(write_bits=refill_bits)),
+            *self._carried(tile.operand, tile.parent, Work(read_bits=refill_bits)),
         )
+        drained = Work(write_bits=(at_parent - last) * partial + last * at_rest)
         drain = (
             (tile.memory.name, Work(read_bits=held_bits)),
-            (tile.parent.name, Work(write_bits=(at_parent - last) * partial + last * at_rest)),
+            (tile.parent.name, drained),
+            *self._carried(tile.operand, tile.parent, drained),
         )
         return refill, drain
 
@@ -238,11 +243,18 @@ class _Lowering:
         unit = {dim: self.mapping.unit(dim) for dim in ranges}
         count = self.run.counts.moved(operand, ranges, unit, self._parallel(memory))
         if operand != self.run.output:
-            return ((memory.name, Work(read_bits=count * self.run.bits[operand])),)
+            work = Work(read_bits=count * self.run.bits[operand])
+            return ((memory.name, work), *self._carried(operand, memory, work))
         first = self._outputs(ranges) if self._is_first(ranges) else 0
         width = self.datapath_bits
         work = Work(read_bits=(count - first) * width, write_bits=count * width)
-        return ((memory.name, work),)
+        return ((memory.name, work), *self._carried(operand, memory, work))
+
+    def _carried(self, operand: int, memory: Memory, work: Work) -> Works:
+        """What a network carries of the work of the memory that feeds it."""
+        if not self.run.links or self.run.links[0].source != memory.name:
+            return ()
+        return carried(self.run, self.mapping, operand, work)
 
     def _steps(self, ranges: Ranges) -> Work:
         steps = points = 1

@@ -117,6 +117,7 @@ def price_operation(op: TileOp, prices: Prices, operand: int = ANY_OPERAND) -> P
     for component, work in op.work:
         total[component] = total.get(component, Work()) + work
     latency = max((_latency_ps(prices[component]) for component in total), default=0)
+    latency += sum(prices[component].transit_ps for component in total)
     busy = occupancy_ps(total, prices)
     paused: dict[str, int] = {}
     recovery = 0

@@ -8,7 +8,7 @@ contraction (additions, pooling, softmax).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from arch.families.spatial_schema import (
     STATIONARY,
     ComponentConfig,
     DramConfig,
+    NocConfig,
     PeArrayConfig,
     RegistersConfig,
     SpatialConfig,
@@ -27,6 +28,7 @@ from arch.families.spatial_schema import (
     VectorUnitConfig,
 )
 from arch.family import Family
+from arch.noc import TOPOLOGIES, loads
 from arch.registry import register_family
 from arch.spec import (
     DIM_CLASSES,
@@ -39,6 +41,7 @@ from arch.spec import (
     Fold,
     Intrinsic,
     Memory,
+    NocLink,
 )
 from arch.technology import Estimate
 
@@ -68,6 +71,27 @@ class PeArray(Compute):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnit(Compute):
     """Lanes that each do one scalar operation per cycle."""
+
+
+def _network(name: str, config: NocConfig) -> Iterator[NocLink]:
+    """Its links; the first one, which all traffic passes, has the time on the way."""
+    network = TOPOLOGIES[config.topology](config.rows, config.cols)
+    bytes_per_s = _bandwidth(config.link_bandwidth, 1)
+    assert bytes_per_s is not None
+    transit_ps = network.hops * config.hop_latency
+    if config.switching == "store_and_forward":
+        packet_ps = -(-config.packet * PS_PER_S // bytes_per_s)
+        transit_ps += (network.hops - 1) * packet_ps
+    for number, branch in enumerate(network.branches):
+        yield NocLink(
+            name=f"{name}_{branch.name}",
+            count=branch.count,
+            source=config.source,
+            loads=loads(branch, config.rows, config.cols, multicast=config.multicast),
+            bytes_per_s=bytes_per_s,
+            pj_per_byte=float(config.energy),
+            transit_ps=0 if number else transit_ps,
+        )
 
 
 #: Classes of the loops that (rows, columns) may unroll. What stays in place (the weight ``k n``,
@@ -153,13 +177,24 @@ def _of_all_cores(component: Component, cores: int) -> Component:
 
 
 def _components(config: SpatialConfig, chip: _Chip) -> list[Component]:
-    made = [_component(name, component, chip) for name, component in config.components.items()]
+    made = [part for name, each in config.components.items() for part in _made(name, each, chip)]
     memories = [component for component in made if isinstance(component, Memory)]
     others = [component for component in made if not isinstance(component, Memory)]
     return [*memories, *_latches(config.array()[1], memories, chip), *others]
 
 
-def _component(name: str, config: ComponentConfig, chip: _Chip) -> Component:
+def _made(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
+    if isinstance(config, NocConfig):
+        yield from _network(name, config)
+    else:
+        yield _component(name, config, chip)
+
+
+#: What is one component each; a network is several.
+SingleConfig = DramConfig | SramConfig | RegistersConfig | PeArrayConfig | VectorUnitConfig
+
+
+def _component(name: str, config: SingleConfig, chip: _Chip) -> Component:
     match config:
         case DramConfig():
             return _dram(name, config, chip)

@@ -115,6 +115,29 @@ class RegistersConfig(StrictModel):
     leakage: Leakage = "auto"
 
 
+class NocConfig(StrictModel):
+    """A network between the innermost ``sram`` and the array (and the vector unit)."""
+
+    kind: Literal["noc"]
+    source: str
+    """The ``sram`` that it comes from."""
+    topology: Literal["crossbar", "mesh", "ring"]
+    rows: Extent
+    """Rows of nodes; the rows of the array are divided over them."""
+    cols: Extent
+    link_bandwidth: SramBandwidth
+    """Of one link in one direction."""
+    hop_latency: Latency
+    switching: Literal["wormhole", "store_and_forward"] = "wormhole"
+    """Whether a packet goes on as it arrives, or only when it is complete."""
+    packet: WordSize = 64
+    """Size of a packet, for ``store_and_forward``."""
+    multicast: bool = True
+    """What several nodes want crosses a link once."""
+    energy: SramEnergy
+    """Per byte and link."""
+
+
 class PeArrayConfig(StrictModel):
     """The array. Energy, area and leakage are of one multiply-accumulate unit."""
 
@@ -164,7 +187,7 @@ class VectorUnitConfig(StrictModel):
 
 
 ComponentConfig = Annotated[
-    DramConfig | SramConfig | RegistersConfig | PeArrayConfig | VectorUnitConfig,
+    DramConfig | SramConfig | RegistersConfig | NocConfig | PeArrayConfig | VectorUnitConfig,
     Field(discriminator="kind"),
 ]
 
@@ -216,6 +239,7 @@ class SpatialConfig(StrictModel):
         yield from _order(kinds)
         yield from _off_chip(components, kinds)
         yield from _folds(components, kinds)
+        yield from _network(components, kinds)
         if all(kind in _KINDS for kind in kinds.values()):
             yield from _kept(data, components, kinds)
 
@@ -239,6 +263,7 @@ def _counts(kinds: Mapping[Any, Any]) -> Iterator[Finding]:
     for kind, low, high in (
         ("dram", 1, 1),
         ("sram", 1, 16),
+        ("noc", 0, 1),
         ("pe_array", 1, 1),
         ("vector_unit", 0, 1),
     ):
@@ -254,7 +279,7 @@ def _counts(kinds: Mapping[Any, Any]) -> Iterator[Finding]:
 
 
 _DEPTH = {"dram": 0, "sram": 1, "registers": 2}
-_KINDS = (*_DEPTH, "pe_array", "vector_unit")
+_KINDS = (*_DEPTH, "noc", "pe_array", "vector_unit")
 
 
 def _order(kinds: Mapping[Any, Any]) -> Iterator[Finding]:
@@ -320,6 +345,21 @@ def _folds(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[
         elif not kept:
             message = f"exposed folds need 'registers' with 'per: pe' that keep '{role}'"
             yield Finding(("components", name, "folds"), message)
+
+
+def _network(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[Finding]:
+    """It joins the innermost buffer with what computes."""
+    srams = [name for name, kind in kinds.items() if kind == "sram"]
+    for name, kind in kinds.items():
+        if kind != "noc":
+            continue
+        network = components[name]
+        if srams and network.get("source") != srams[-1]:
+            message = f"must be '{srams[-1]}', the innermost sram"
+            yield Finding(("components", name, "source"), message)
+        for key in ("link_bandwidth", "energy"):
+            if network.get(key) in ("unlimited", "auto"):
+                yield Finding(("components", name, key), "must be a number")
 
 
 def _timing(path: tuple[str, str], dram: Mapping[str, Any]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from arch.families.spatial import Dram, PeArray, Registers, Sram, VectorUnit
-from arch.spec import PS_PER_S, Compute, Fold, Intrinsic, Memory
+from arch.spec import PS_PER_S, Compute, Fold, Intrinsic, Memory, NocLink
 from mapper.cost import Price
 from sim.prices import prices
 
@@ -24,6 +24,18 @@ def sram(component: Sram) -> Price:
 @prices(Registers)
 def registers(component: Registers) -> Price:
     return _memory(component)
+
+
+@prices(NocLink)
+def noc_link(component: NocLink) -> Price:
+    """Each direction has wires of its own; ``count`` links are busy at once."""
+    return Price(
+        read_ps_per_bit=_ps_per_bit(component.bytes_per_s),
+        write_ps_per_bit=_ps_per_bit(component.bytes_per_s),
+        transit_ps=component.transit_ps,
+        read_pj_per_bit=component.count * component.pj_per_byte / 8,
+        write_pj_per_bit=component.count * component.pj_per_byte / 8,
+    )
 
 
 @prices(PeArray)

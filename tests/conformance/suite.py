@@ -255,17 +255,19 @@ def _holds(nodes: tuple[Node, ...]) -> Iterator[Hold]:
 
 
 def _check_transfers(hold: Hold, architecture: Architecture) -> None:
-    """A bit is read once and written to as many instances as need it; stores never grow."""
+    """A bit is read once and written to as many instances as need it; stores never grow.
+    Links between the memories are not looked at."""
     memory = architecture.component(hold.memory)
     assert isinstance(memory, Memory)
-    if hold.load is not None:
-        read = sum(work.read_bits for _, work in hold.load.work)
-        written = sum(work.write_bits for _, work in hold.load.work)
-        assert read == written if not memory.replicated_over else read <= written
-    if hold.store is not None:
-        read = sum(work.read_bits for _, work in hold.store.work)
-        written = sum(work.write_bits for _, work in hold.store.work)
-        assert 0 < written <= read
+    memories = {m.name for m in architecture.memories}
+    for op, is_load in ((hold.load, True), (hold.store, False)):
+        works = [work for name, work in op.work if name in memories] if op else []
+        read = sum(work.read_bits for work in works)
+        written = sum(work.write_bits for work in works)
+        if is_load:
+            assert read == written if not memory.replicated_over else read <= written
+        elif op:
+            assert 0 < written <= read
 
 
 def _twice_as_fast(memory: Memory) -> Memory:
