@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from mapper.search.coefficients import Coefficients
 from mapper.search.costs import ANSWERS, acceptable, better, value
 from mapper.search.pricing import FloatArray
 from mapper.search.problem import Problem
-from mapper.search.space import stage_orders
+from mapper.search.space import StageOrder, stage_orders
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -62,16 +63,23 @@ def map_operator(
 
 
 def map_execution(
-    run: Execution, leakage_w: float, price: PriceList, objective: str = "edp"
+    run: Execution,
+    leakage_w: float,
+    price: PriceList,
+    objective: str = "edp",
+    orders: Iterable[StageOrder] | None = None,
 ) -> SearchResult:
-    """As ``map_operator``, for an operator already placed on its unit and its memories."""
+    """As ``map_operator``, for an operator already placed on its unit and its memories.
+
+    ``orders`` are the orders of stages to look at; all of them if not given.
+    """
     coefficients = Coefficients(
         run=run,
         leakage_w=leakage_w,
         price=price,
         objective=OBJECTIVES[objective],
     )
-    found = _optimum(coefficients)
+    found = _optimum(coefficients, stage_orders(run) if orders is None else orders)
     if found is None:
         raise _does_not_fit(coefficients)
     reached = value(OBJECTIVES[objective], found.cost)
@@ -98,9 +106,8 @@ _SAMPLED_SLACKS = (0.3, 0.03)
 _SLACKS = (0.03, 0.0)
 
 
-def _optimum(coefficients: Coefficients) -> _Found | None:
+def _optimum(coefficients: Coefficients, orders: Iterable[StageOrder]) -> _Found | None:
     """The best mapping under any of the orders of stages."""
-    orders = stage_orders(coefficients.run)
     problems = [Problem(order, coefficients.model(order)) for order in orders]
     best, winner, calls = _descend_all(problems)
     passes = [
@@ -148,7 +155,7 @@ def _descend_all(
 def _does_not_fit(coefficients: Coefficients) -> InfeasibleError:
     """Names the memory that is most too small for the mapping that comes closest to fitting."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM))
+    closest = _optimum(replace(coefficients, objective=pricing.ROOM), stage_orders(run))
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from arch.spec import Memory
+from arch.spec import Axis, Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
 from mapper.search.factors import Column, Group, column_table, group_factors, group_shape
@@ -32,6 +32,8 @@ class StageOrder:
     stages: tuple[tuple[int, Memory], ...]
     #: What orders of the same execution have in common, made when first needed.
     shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = field(default_factory=dict)
+    #: Which dimension may be unrolled over which axis; any that the axis takes if not given.
+    unrolled: frozenset[tuple[str, str]] | None = None
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -108,9 +110,8 @@ class StageOrder:
         return self._tilings[dim]
 
     def _make_tilings(self, dim: str) -> Tilings:
-        dim_class = self.run.operator.dim_class(dim)
         rooms = tuple(
-            Room(axis.size if dim_class in axis.dim_classes else 1, axis.name in self.contended)
+            Room(axis.size if self._takes(axis, dim) else 1, axis.name in self.contended)
             for axis in self.run.intrinsic.axes
         )
         whole = dim in self.run.operator.whole_dims
@@ -123,6 +124,11 @@ class StageOrder:
             for op, memory in self.stages
         )
         return tilings(self.run.operator.extents[dim], rooms, splits, steps)
+
+    def _takes(self, axis: Axis, dim: str) -> bool:
+        if self.unrolled is not None and (dim, axis.name) not in self.unrolled:
+            return False
+        return self.run.operator.dim_class(dim) in axis.dim_classes
 
     def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:
         """``[row, column]``: the group's factor of each volume.

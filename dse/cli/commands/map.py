@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from dse.cli.nest import nest_document, nest_lines
 from dse.cli.schedules import print_on_cores, print_schedule
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
+from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
 from dse.scheduling import place, schedule
 from mapper.cost import Metrics
@@ -26,6 +28,7 @@ from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
+from mapper.search.presets import PRESETS
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.models import cost_model
@@ -62,6 +65,12 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
+        ),
+    ] = None,
     assignments: arguments.Assignments = None,
     unroll: arguments.Unroll = None,
     fuse: arguments.Fuse = False,
@@ -84,7 +93,11 @@ def run(
         return
     chosen = only(network, op) if op else network
     chosen, architecture = restricted(chosen, architecture, unroll or [])
-    found = find(chosen, architecture, objective, method)
+    if mapping is None:
+        each = map_each(chosen, architecture, price, objective, method)
+    else:
+        each = map_as_given(mapping, chosen, architecture, price, objective)
+    found = find(chosen, architecture, objective, each)
     if as_json:
         print_json(document(found))
     else:
@@ -162,13 +175,18 @@ def only(workload: Workload, name: str) -> Workload:
     )
 
 
-def find(workload: Workload, architecture: Architecture, objective: str, method: Method) -> Found:
+def find(
+    workload: Workload,
+    architecture: Architecture,
+    objective: str,
+    each: Iterator[tuple[str, SearchResult]],
+) -> Found:
     """Search and price. An operator equal to an earlier one takes its result, in no time."""
     searched: dict[str, SearchResult] = {}
     seconds: dict[str, float] = {}
     say_if_compiling()
     started = time.perf_counter()
-    for name, result in map_each(workload, architecture, price, objective, method):
+    for name, result in each:
         searched[name], seconds[name] = result, time.perf_counter() - started
         started = time.perf_counter()
     mappings = {name: result.mapping for name, result in searched.items()}
