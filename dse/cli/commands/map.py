@@ -50,6 +50,14 @@ class Found:
     objective: str
 
 
+Given = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
+    ),
+]
+
+
 def run(
     arch: arguments.Arch,
     workload: arguments.Workload,
@@ -65,12 +73,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
-        ),
-    ] = None,
+    mapping: Given = None,
     assignments: arguments.Assignments = None,
     unroll: arguments.Unroll = None,
     fuse: arguments.Fuse = False,
