@@ -25,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ from mapper.workload.load import load_workload
 from sim.models import cost_model
 from sim.prices import price
 
-PEERS = Path(__file__).parent / "peers"
+PEERS = Path(__file__).resolve().parent / "peers"
 
 LAYERS = {
     "gemm512": "gemm:M=512,N=512,K=512",
@@ -105,7 +106,8 @@ class Peer:
         if self.python is None:
             return self._published(case)
         command = [self.python, *self.arguments(case)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        with tempfile.TemporaryDirectory() as folder:  # accelforge draws into the current one
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:
             return {"note": f"failed: {done.stderr.strip().splitlines()[-1:]}"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
+from arch.datatypes import Bits
 from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.legality import parallel_over
@@ -58,18 +59,19 @@ class Walk:
 
     def _accumulate(self, depth: int, box: dict[str, Range], parent: Memory, child: Memory) -> None:
         elements = self._elements(box)
-        partial, final = self.run.partial_bits, self.run.bits[self.run.output]
+        partial = self.run.partial_bits
         begun = sum(self.added[e] > 0 for e in elements) * partial
         self._add(parent, read=begun)
         self._add(child, write=begun)
         self._visit(depth + 1, box)
         done = sum(self.added[e] == self.products for e in elements)
-        self._add(parent, write=done * final + (len(elements) - done) * partial)
+        unfinished = (len(elements) - done) * partial
+        self._add(parent, write=done * self._final(parent) + unfinished)
         copies = self._copies(self.run.output, box, child)
         if child is self.run.paths[self.run.output][-1]:
             self._add(child, read=copies * self._accumulator_bits)
         else:
-            self._add(child, read=done * final + (copies - done) * partial)
+            self._add(child, read=done * self._final(child) + (copies - done) * partial)
 
     def _step(self, box: dict[str, Range]) -> None:
         for operand in range(self.run.output):
@@ -87,11 +89,16 @@ class Walk:
         self.work[self.run.compute.name] += Work(steps=1, operations=operations)
 
     @property
-    def _accumulator_bits(self) -> int:
+    def _accumulator_bits(self) -> Bits:
         """What accumulates is as wide as its partial sums, if there are any."""
         extents = self.run.operator.extents
         at_once = all(self.mapping.unit(dim) >= extents[dim] for dim in self.reduced)
-        return self.run.bits[self.run.output] if at_once else self.run.partial_bits
+        memory = self.run.paths[self.run.output][-1]
+        return self._final(memory) if at_once else self.run.partial_bits
+
+    def _final(self, memory: Memory) -> Bits:
+        """Width of a finished output there."""
+        return self.run.partial_bits if memory.wide_outputs else self.run.bits[self.run.output]
 
     def _elements(self, box: Box) -> Positions:
         return touched(self.accesses[self.run.output], box)
