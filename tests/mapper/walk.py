@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
-from arch.datatypes import Bits
 from arch.spec import Memory
 from mapper.hierarchy import Execution
-from mapper.legality import parallel_over
+from mapper.legality import as_mapped, parallel_over
 from mapper.mapping import Loop, Mapping, Stage
 from mapper.program import Work
 from mapper.workload.graph import Workload
@@ -21,7 +20,7 @@ from tests.mapper.index_sets import Box, Positions, Range, chunks, shares, touch
 
 class Walk:
     def __init__(self, workload: Workload, run: Execution, mapping: Mapping) -> None:
-        self.run = run
+        self.run = as_mapped(run, mapping)
         self.mapping = mapping
         self.accesses = run.operator.accesses
         self.shapes = [workload.tensor(access.tensor).shape for access in self.accesses]
@@ -59,19 +58,19 @@ class Walk:
 
     def _accumulate(self, depth: int, box: dict[str, Range], parent: Memory, child: Memory) -> None:
         elements = self._elements(box)
-        partial = self.run.partial_bits
+        partial, at_rest = self.run.partial_bits, self.run.final_bits(parent)
         begun = sum(self.added[e] > 0 for e in elements) * partial
         self._add(parent, read=begun)
         self._add(child, write=begun)
         self._visit(depth + 1, box)
         done = sum(self.added[e] == self.products for e in elements)
-        unfinished = (len(elements) - done) * partial
-        self._add(parent, write=done * self._final(parent) + unfinished)
+        self._add(parent, write=done * at_rest + (len(elements) - done) * partial)
         copies = self._copies(self.run.output, box, child)
         if child is self.run.paths[self.run.output][-1]:
             self._add(child, read=copies * self._accumulator_bits)
         else:
-            self._add(child, read=done * self._final(child) + (copies - done) * partial)
+            final = self.run.final_bits(child)
+            self._add(child, read=done * final + (copies - done) * partial)
 
     def _step(self, box: dict[str, Range]) -> None:
         for operand in range(self.run.output):
@@ -89,16 +88,12 @@ class Walk:
         self.work[self.run.compute.name] += Work(steps=1, operations=operations)
 
     @property
-    def _accumulator_bits(self) -> Bits:
+    def _accumulator_bits(self) -> int:
         """What accumulates is as wide as its partial sums, if there are any."""
         extents = self.run.operator.extents
         at_once = all(self.mapping.unit(dim) >= extents[dim] for dim in self.reduced)
-        memory = self.run.paths[self.run.output][-1]
-        return self._final(memory) if at_once else self.run.partial_bits
-
-    def _final(self, memory: Memory) -> Bits:
-        """Width of a finished output there."""
-        return self.run.partial_bits if memory.wide_outputs else self.run.bits[self.run.output]
+        innermost = self.run.paths[self.run.output][-1]
+        return self.run.final_bits(innermost) if at_once else self.run.partial_bits
 
     def _elements(self, box: Box) -> Positions:
         return touched(self.accesses[self.run.output], box)
