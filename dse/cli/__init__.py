@@ -33,7 +33,7 @@ COMMANDS = {
     "simulate": "Simulate a workload on an architecture.",
     "map": "Find the best mapping of each operator.",
     "match": "List which loops of an operator a hardware intrinsic can execute.",
-    "validate": "Compare a GPU's kernel model with measured kernels.",
+    "validate": "Predict measured kernels and say how far off the predictions are.",
     "check": "Check configuration files without running anything.",
     "list": "List shipped architectures, workloads or searches.",
     "show": "Show a shipped configuration or a workload.",

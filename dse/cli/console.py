@@ -28,7 +28,7 @@ def messages() -> Console:
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else FILE_WIDTH
-    return Console(stderr=stderr, highlight=False, markup=False, width=width)
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:

@@ -22,6 +22,26 @@ from sim.gpu.power import steady
 from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
+#: Both products in one operator; its loop ``p`` runs over the two.
+STREAMING = "attention"
+#: What the loops of attention run over, by the names of importers (capitals) and of operators of
+#: our own; loops of other names by what they index.
+ATTENTION_LOOPS = {
+    "B": "batch",
+    "H": "groups",
+    "G": "repeats",
+    "M": "queries",
+    "L": "keys",
+    "D": "width",
+    "b": "batch",
+    "g": "groups",
+    "r": "repeats",
+    "m": "queries",
+    "l": "keys",
+    "d": "width",
+    "p": "products",
+}
+ATTENTION_CLASSES = {"b": "groups", "m": "queries", "n": "keys", "k": "width"}
 #: Operations along rows, and the library kernel that does them.
 ROWS = {"softmax": "row_softmax", "norm": "row_layernorm"}
 
@@ -72,27 +92,37 @@ def launches(workload: Workload) -> Iterator[Launch]:
 
 def _attention(workload: Workload, fused: Sequence[Operator]) -> Launch:
     scores, softmax, context = fused
-    size = {dim: scores.extents.get(dim, 1) for dim in "BHGMLD"}
-    params = {
-        "B": size["B"],
-        "H": size["H"] * size["G"],
-        "Hkv": size["H"],
-        "Sq": size["M"],
-        "Skv": size["L"],
-        "D": size["D"],
-        "causal": int(f"causal mask applied by {softmax.name}" in workload.folded),
-    }
-    call = Call(kind="sdpa", params=params, dtype=_wide(_dtype(workload, scores)))
+    causal = f"causal mask applied by {softmax.name}" in workload.folded
     return Launch(
         name=scores.name.removesuffix("scores") + "attention",
-        call=call,
+        call=_sdpa(workload, scores, causal=causal),
         macs=scores.macs + context.macs,
     )
 
 
+def _sdpa(workload: Workload, scores: Operator, *, causal: bool) -> Call:
+    """Fused attention with the sizes of its first product, by what each loop runs over."""
+    size = dict.fromkeys(ATTENTION_LOOPS.values(), 1)
+    for dim, extent in scores.extents.items():
+        role = ATTENTION_LOOPS.get(dim) or ATTENTION_CLASSES[scores.dim_class(dim)]
+        size[role] *= extent
+    params = {
+        "B": size["batch"],
+        "H": size["groups"] * size["repeats"],
+        "Hkv": size["groups"],
+        "Sq": size["queries"],
+        "Skv": size["keys"],
+        "D": size["width"],
+        "causal": int(causal),
+    }
+    return Call(kind="sdpa", params=params, dtype=_wide(_dtype(workload, scores)))
+
+
 def _launch(workload: Workload, operator: Operator) -> Launch:
     dtype = _dtype(workload, operator)
-    if operator.operation == "mac":
+    if operator.kind == STREAMING:
+        call = _sdpa(workload, operator, causal=False)
+    elif operator.operation == "mac":
         call = _product(operator, dtype)
     elif operator.operation in ROWS:
         *rows, cols = operator.extents.values()

@@ -31,7 +31,6 @@ BAD_ARCHITECTURES = (
         ("    size: 256 KiB ", "    szie: 256 KiB "),
         "components.gbuf.szie",
         "did you mean 'size'?",
-        "components.gbuf.size: this required key is missing",
     ),
     bad(
         "typo top-level key",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from arch.datatypes import Bits
 from arch.spec import Memory
 from mapper.hierarchy import Execution
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
@@ -71,20 +72,24 @@ class Machine:
         self.copies[hold.operand].pop()
         if hold.store is not None:
             outer[places] = inner[places]
-            self._check(hold, hold.store, self._stored_bits(places))
+            self._check(hold, hold.store, self._stored_bits(hold, places))
 
     def _loaded_bits(self, operand: int, places: Places) -> int:
         is_partial = operand == self.run.output
         width = self.run.partial_bits if is_partial else self.run.bits[operand]
         return len(places[0]) * width
 
-    def _stored_bits(self, places: Places) -> int:
-        """Finished values have their final width, unfinished ones that of a partial sum."""
+    def _stored_bits(self, hold: Hold, places: Places) -> Bits:
+        """Finished values have the width in which the outer memory keeps them, unfinished ones
+        that of a partial sum."""
+        assert hold.store is not None
+        (parent,) = (name for name, _ in hold.store.work if name != hold.memory)
         operator = self.run.operator
         products = operator.points // self.run.counts.operands[self.run.output].elements
         done = sum(self.added[at] == products for at in self._numbers(places))
         unfinished = len(places[0]) - done
-        return done * self.run.bits[self.run.output] + unfinished * self.run.partial_bits
+        final = self.run.final_bits(self.memories[parent])
+        return done * final + unfinished * self.run.partial_bits
 
     def _check(self, hold: Hold, op: TileOp, bits: int) -> None:
         """The outer memory moves exactly this; so does the inner one unless it has instances.

@@ -77,11 +77,11 @@ def test_a_device_module_that_fails_to_import_stops_everything(
         raise ImportError(name)
 
     monkeypatch.setattr(registry.importlib, "import_module", broken)
-    registry._import_devices.cache_clear()
+    registry.import_devices.cache_clear()
     with pytest.raises(ImportError):
         price(Component(name="anything"))
     monkeypatch.undo()
-    registry._import_devices()
+    registry.import_devices()
 
 
 def _memory(bytes_per_s: int) -> Memory:

@@ -31,6 +31,7 @@ from mapper.search.network import map_each
 from mapper.search.presets import PRESETS
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
+from sim.kernel_models import runs_kernels
 from sim.models import cost_model
 from sim.plan import evaluate_plan
 from sim.prices import price
@@ -56,6 +57,17 @@ Given = Annotated[
         metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
     ),
 ]
+
+
+def mappable(architecture: Architecture) -> Architecture:
+    """``InputError`` for hardware whose kernels come from a library."""
+    if runs_kernels(architecture):
+        message = (
+            f"{architecture.name} runs kernels of a library, so there is nothing to map; "
+            "see dse simulate"
+        )
+        raise InputError(Problem(message, "--arch"))
+    return architecture
 
 
 def run(
@@ -86,7 +98,7 @@ def run(
     """
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     method = chosen_method(search, budget, seed)
-    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    architecture = mappable(load_architecture(arch, inputs.overrides(assignments or [])))
     network = load_workload(workload)
     if fuse:
         not_chosen(method)

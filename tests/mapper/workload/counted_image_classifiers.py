@@ -72,6 +72,10 @@ PUBLISHED = {
     "mcunet_in2": (729_392, 67_287_200),
     "mcunet_in3": (737_408, 81_785_520),
     "mcunet_in4": (1_732_640, 125_874_400),
+    # MACs: mlcommons/tiny's reference .tflite files; parameters are ours
+    "mlperf_kws": (23_180, 2_656_768),
+    "mlperf_ic": (77_946, 12_501_632),
+    "mlperf_ad": (265_864, 264_192),
     "mcunet_vww0": (368_970, 5_958_400),
     "mcunet_vww1": (432_746, 11_578_816),
     "mcunet_vww2": (639_258, 55_771_280),
