@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arch.errors import InputError, Problem
-from arch.units import format_size
 from mapper.memory_plan.picture import Extent, extents, live_at
-from mapper.memory_plan.plan import MemoryPlan
+from mapper.memory_plan.plan import MemoryPlan, Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Rectangles narrower than this (in steps) get no label.
-WIDE = 1.5
+#: Rectangles lower than this share of the pool get no label.
+TALL = 0.22
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -54,18 +53,23 @@ def _rectangle(axes: Axes, extent: Extent, plan: MemoryPlan, colour: object) -> 
     box = Rectangle((left, extent.low), wide, tall, facecolor=colour, edgecolor="black", alpha=0.6)
     box.set_linewidth(0.6)
     axes.add_patch(box)
-    if wide > WIDE and tall > plan.pool_bytes / 25:
-        label = extent.name.removesuffix(" (part)").removesuffix(".out")
-        size = format_size(extent.high - extent.low)
+    if tall > plan.pool_bytes * TALL:
+        name = extent.name.removesuffix(" (part)").removesuffix(".out")
         axes.text(
             left + wide / 2,
             extent.low + tall / 2,
-            f"{label}\n{size}",
+            f"{name}\n{tall:,} B",
+            rotation=90,
             ha="center",
             va="center",
-            fontsize=6,
+            fontsize=5.5,
             clip_on=True,
         )
+
+
+def _tick(step: Step) -> str:
+    more = len(step.layers) - 1
+    return f"{step.layers[0]} + {more}" if more else step.layers[0]
 
 
 def _frame(axes: Axes, plan: MemoryPlan, title: str) -> None:
@@ -82,7 +86,7 @@ def _frame(axes: Axes, plan: MemoryPlan, title: str) -> None:
     axes.axhline(plan.pool_bytes, color="tab:red", linewidth=1.2, label="pool")
     axes.set_xlim(-0.6, len(plan.steps) - 0.4)
     axes.set_ylim(0, plan.pool_bytes * 1.08)
-    axes.set_xticks(list(steps), [s.name for s in plan.steps], rotation=90, fontsize=6)
+    axes.set_xticks(list(steps), [_tick(s) for s in plan.steps], rotation=90, fontsize=6)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g} kB")
     axes.set_ylabel("address in the ring" if plan.is_ring else "address in the arena")
     extra = "".join(f", {name} {size:,} B" for name, size in plan.extra_bytes.items())

@@ -155,7 +155,8 @@ def _unit(
         needed=1,
         allowed=0,
         detail=f"it computes in {', '.join(sorted(dtypes))}; {architecture.name} offers "
-        f"{', '.join(offered)}: set the workload's dtype, as in 'resnet18:dtype={offered[0]}'",
+        f"{', '.join(offered)}: choose formats that fit (dtype and, where a workload has them, "
+        f"weights, cache, states; as in 'resnet18:dtype={offered[0]}'), or set the unit's dtypes",
     )
 
 

@@ -44,11 +44,14 @@ def print_metrics(
 
 
 def totals(metrics: Metrics) -> Iterator[tuple[str, str]]:
-    dynamic = format_energy_pj(metrics.dynamic_energy_pj)
+    energy = format_energy_pj(metrics.energy_pj)
+    if metrics.dynamic_energy_pj:  # a board's power is not told apart
+        energy += f" ({format_energy_pj(metrics.dynamic_energy_pj)} without leakage)"
     yield "latency", format_time_ps(metrics.latency_ps)
-    yield "energy", f"{format_energy_pj(metrics.energy_pj)} ({dynamic} without leakage)"
+    yield "energy", energy
     yield "power", format_power_w(metrics.power_w)
-    yield "area", format_area_mm2(metrics.area_mm2)
+    if metrics.area_mm2:
+        yield "area", format_area_mm2(metrics.area_mm2)
     yield "MACs", f"{metrics.macs:,}"
     if metrics.gap:
         yield "gap", gap_text(metrics)
