@@ -147,6 +147,9 @@ def _product(operator: Operator, dtype: str) -> Call:
 
 def _dtype(workload: Workload, operator: Operator) -> str:
     """Of the last input: a lookup's first one are indices."""
+    if any(workload.tensor(a.tensor).sparsity is not None for a in operator.accesses):
+        message = f"{operator.name} is sparse; the kernel model has dense kernels only"
+        raise InputError(Problem(message, where=f"workload {workload.name}"))
     dtype = workload.tensor(operator.inputs[-1].tensor).dtype
     if dtype not in BYTES and operator.operation == "mac":
         message = f"{operator.name} is in {dtype}; the kernel model has {', '.join(BYTES)}"

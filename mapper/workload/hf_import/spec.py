@@ -85,6 +85,7 @@ def find_hf(spec: str) -> HfModel | None:
         source, PARAMETERS, {key: value for key, value in given.items() if key in names}
     )
     own = {key: _literal(value) for key, value in given.items() if key not in names}
+    _check_counts(spec, own)
     if not source.endswith(".json"):
         return HfModel(title=spec, model_type=source.strip(), fields=own, chosen=chosen)
     file = Path(source)
@@ -95,6 +96,14 @@ def find_hf(spec: str) -> HfModel | None:
     model_type = str(fields.pop("model_type"))
     merged = fields | own
     return HfModel(title=spec, model_type=model_type, fields=merged, chosen=chosen, file=file)
+
+
+def _check_counts(spec: str, own: Mapping[str, Any]) -> None:
+    """Counts and sizes must be at least one; transformers builds a network without layers else."""
+    for key, value in own.items():
+        counts = key.startswith("num_") or key.endswith(("_size", "_layers", "_heads"))
+        if counts and isinstance(value, int) and value < 1:
+            raise InputError(Problem(f"{key} is {value}; allowed at least 1", where=spec))
 
 
 def hf_workload(model: HfModel) -> Workload:
