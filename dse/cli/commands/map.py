@@ -101,9 +101,10 @@ def run(
     architecture = mappable(load_architecture(arch, inputs.overrides(assignments or [])))
     network = load_workload(workload)
     if fuse:
-        not_chosen(method)
-        if unroll:
-            raise InputError(Problem("--fuse chooses it for every operator", "--unroll"))
+        not_chosen(method, "--fuse searches exactly")
+        for option, given in (("--unroll", unroll), ("--mapping", mapping)):
+            if given:
+                raise InputError(Problem("--fuse chooses it for every operator", option))
         run_fused(network, architecture, objective, op, as_json=as_json)
         return
     chosen = only(network, op) if op else network
@@ -111,6 +112,7 @@ def run(
     if mapping is None:
         each = map_each(chosen, architecture, price, objective, method)
     else:
+        not_chosen(method, "the mapping is given, nothing is searched")
         each = map_as_given(mapping, chosen, architecture, price, objective)
     found = find(chosen, architecture, objective, each)
     if as_json:
@@ -132,11 +134,10 @@ def chosen_method(name: str, budget: int | None, seed: int | None) -> Method:
     return Method(name=name, **{key: value for key, value in given.items() if value is not None})
 
 
-def not_chosen(method: Method) -> None:
-    """A whole network is scheduled with exact mappings."""
+def not_chosen(method: Method, reason: str) -> None:
+    """``InputError`` for a search that would be ignored."""
     if method.name != EXACT.name:
-        message = f"--fuse searches exactly; leave out '{method.name}'"
-        raise InputError(Problem(message, where="--search"))
+        raise InputError(Problem(f"{reason}; leave out '{method.name}'", where="--search"))
 
 
 def run_fused(
