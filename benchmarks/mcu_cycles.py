@@ -50,6 +50,8 @@ SHORTENING = ("x-cube-ai 8.1", "plumerai 2023", "skymizer mbed", "skymizer zephy
 #: The leave-one-out errors are judged on these cores.
 JUDGED = ("cortex-m4", "cortex-m7")
 Floats = NDArray[np.float64]
+#: network -> what the rates multiply, and the cycles that are not fitted
+Known = dict[str, tuple[Floats, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +146,11 @@ def _ridge(groups: dict[str, list[str]]) -> Floats:
     return np.concatenate([*parts, [0.001]])
 
 
-def fit(rows: Sequence[Run], groups: dict[str, list[str]], known: dict[str, object]) -> Fit:
+def fit(rows: Sequence[Run], groups: dict[str, list[str]], known: Known) -> Fit:
     start = np.log(list(RATES.values()))
     designs = np.array([_design(groups, run) for run in rows])
-    amounts = np.array([known[run.network][0] for run in rows])  # type: ignore[index]
-    fixed = np.array([known[run.network][1] for run in rows])  # type: ignore[index]
+    amounts = np.array([known[run.network][0] for run in rows])
+    fixed = np.array([known[run.network][1] for run in rows])
     measured = np.array([run.cycles for run in rows])
     ridge = _ridge(groups)
 
@@ -168,8 +170,8 @@ def fit(rows: Sequence[Run], groups: dict[str, list[str]], known: dict[str, obje
     return Fit(groups, solved.x)
 
 
-def predicted(found: Fit, run: Run, known: dict[str, object]) -> float:
-    amounts, fixed = known[run.network]  # type: ignore[misc]
+def predicted(found: Fit, run: Run, known: Known) -> float:
+    amounts, fixed = known[run.network]
     return float(found.rates(run) @ amounts + fixed)
 
 
@@ -188,7 +190,7 @@ def main() -> None:
     parser.add_argument("--rates", action="store_true", help="print the fitted cycles")
     options = parser.parse_args()
     rows = runs()
-    known: dict[str, object] = {n: quantities(n) for n in dict.fromkeys(r.network for r in rows)}
+    known: Known = {n: quantities(n) for n in dict.fromkeys(r.network for r in rows)}
     groups = {g: sorted({keys(run)[g] for run in rows}) for g in RIDGE}
     console = Console(width=130)
     console.print(leave_one_out(rows, groups, known))
@@ -196,9 +198,7 @@ def main() -> None:
         console.print(rate_table(fit(rows, groups, known), rows))
 
 
-def leave_one_out(
-    rows: Sequence[Run], groups: dict[str, list[str]], known: dict[str, object]
-) -> Table:
+def leave_one_out(rows: Sequence[Run], groups: dict[str, list[str]], known: Known) -> Table:
     table = Table("library", "board", "network", "measured ms", "predicted", "error", "energy")
     times, energies = [], []
     for i, run in enumerate(rows):

@@ -27,8 +27,9 @@ from arch.spec import (
 
 Planner = Literal["tflm", "tinyengine", "hmcos", "vmcu", "optimal"]
 
-#: Instruction sets by the int8 products that one instruction adds up: two 16-bit halves with the
-#: DSP extension (SMLAD), four bytes with two beats of Helium, one without either.
+#: Most int8 multiply-accumulates per cycle: SMLAD of the DSP extension adds up two products (Arm
+#: Cortex-M4 technical reference manual), Helium on Cortex-M55 eight (Arm's product page); one
+#: without either.
 MACS_PER_CYCLE = {"none": 1, "dsp": 2, "helium": 8}
 
 Size = Annotated[
@@ -39,6 +40,9 @@ Reserved = Annotated[
 ]
 Power = Annotated[
     float, Quantity(parse=quantity.power, show=units.format_power_w, low=1e-4, high=10.0)
+]
+Process = Annotated[
+    int, Quantity(parse=quantity.length, show=units.format_length_nm, low=10, high=250)
 ]
 FlashBandwidth = Annotated[
     int, Quantity(parse=quantity.bandwidth, show=units.format_bandwidth, low=1e6, high=1e11)
@@ -151,6 +155,7 @@ class McuConfig(StrictModel):
     description: str
     sources: list[str]
     clock: Clock
+    technology: Process
     components: dict[str, ComponentConfig]
 
     @classmethod
@@ -186,7 +191,7 @@ class Mcu(Family):
             family="mcu",
             description=config.description,
             clock_hz=config.clock,
-            technology_nm=90,
+            technology_nm=config.technology,
             components=(
                 _flash(*by_kind["mcu_flash"]),
                 _sram(*by_kind["mcu_sram"], config.clock),

@@ -54,17 +54,14 @@ class Window:
         return (self.size - 1) * self.dilation + 1
 
 
-#: Output pixel by output pixel; all of a channel's inputs from the same channel; all of the
-#: input for each output; the same position of every input.
-KINDS = ("conv2d", "depthwise", "dense", "elementwise", "pool", "other")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One operator. ``inputs`` are activations in order; weights are not among them.
 
-    ``rows`` and ``columns`` describe the window of a convolution or pooling. A kind of
-    ``other`` may read any of its inputs at any time.
+    ``kind`` is ``conv2d`` (all channels of a window for each output), ``depthwise`` and ``pool``
+    (a window of the same channel), ``elementwise`` (the same position of every input), ``dense``
+    (everything for each output) or ``other``, which may read anything at any time. ``rows`` and
+    ``columns`` describe the window.
     """
 
     name: str
@@ -173,6 +170,3 @@ def _window(operator: Operator, index: AffineIndex) -> Window:
         dilation=inner[0][1] if inner else 1,
         pad=-index.offset,
     )
-
-
-__all__ = ["KINDS", "FeatureMap", "Layer", "Window", "feature_map", "layers_of"]
