@@ -2,9 +2,9 @@
 
     python -m benchmarks.mcu_boards
 
-Kernels of X-CUBE-AI 7.3 on Cortex-M4, M7 and M33 (``kernels_ref/data/mcu_published.csv``: MLPerf
-Tiny v1.0 and, for M7, TinyEngine's table). Each rate is drawn to a prior by its logarithm, since four
-networks do not tell seven rates apart. Prints the rates and what is left of each run.
+X-CUBE-AI 7.3 on Cortex-M4, M7 and M33, from ``kernels_ref/data/mcu_published.csv``: MLPerf
+Tiny v1.0 and, for M7, TinyEngine's table. Each rate is drawn to a prior by its logarithm, since
+four networks do not tell seven rates apart. Prints the rates and what is left of each run.
 """
 
 from __future__ import annotations
