@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from arch.datatypes import BITS
+from arch.datatypes import bits_of
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Access, AffineIndex, Operator, Tensor
@@ -121,12 +121,12 @@ def feature_map(workload: Workload, tensor: Tensor) -> FeatureMap:
         height=height,
         width=width,
         channels=channels,
-        bytes_per_value=-(-BITS[tensor.dtype] // 8),
+        bytes_per_value=math.ceil(bits_of(tensor.dtype) / 8),
     )
 
 
 def _bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+    return math.ceil(tensor.elements * bits_of(tensor.dtype) / 8)
 
 
 def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> str:
