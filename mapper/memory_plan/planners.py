@@ -67,6 +67,7 @@ def _calls(runtime: RuntimeGraph, layers: Sequence[Layer]) -> tuple[Step, ...]:
             name=call.name,
             layers=call.operators,
             layer_macs=tuple(macs[name] for name in call.operators),
+            is_call=True,
         )
         for call in runtime.calls
     )

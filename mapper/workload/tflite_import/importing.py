@@ -276,7 +276,31 @@ def draft_of(graph: FileGraph) -> tuple[Importing, Mapping[int, tuple[str, ...]]
     for number, operator in enumerate(graph.operators):
         before = len(into.draft.operators)
         call = Call(operator=operator, name=graph.call_name(number), into=into)
-        results = HANDLERS[operator.kind](call)
+        results = _handled(call)
         into.values.update(zip(operator.outputs, results, strict=False))
         covered[number] = tuple(o.name for o in into.draft.operators[before:])
     return into, covered
+
+
+#: What goes wrong where an operator's tensors are not of the shapes that it takes.
+MISFIT = (
+    LookupError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    AssertionError,
+    StopIteration,
+    RecursionError,
+)
+
+
+def _handled(call: Call) -> Sequence[View | Reshaped | Padded]:
+    try:
+        return HANDLERS[call.operator.kind](call)
+    except MISFIT as error:
+        shapes = ", ".join(
+            "x".join(map(str, call.into.graph.tensors[i].shape)) or "one number"
+            for i in (*call.operator.inputs, *call.operator.outputs)
+            if i >= 0
+        )
+        raise call.error(f"its tensors do not fit together: {shapes}") from error
