@@ -90,20 +90,19 @@ def group_factors(shape: Group, columns: IntArray, picked: list[Options | None])
         if options is not None:
             levels[d] = options[0].levels[options[1]]
             spatial[d] = options[0].spatial[options[1]]
-    masks, columns = _masks(shape, columns)
+    masks, columns = _masks(shape.contended, columns)
     answer: FloatArray = _fill(shape, columns, masks, levels, spatial)
     return answer
 
 
-def _masks(shape: Group, columns: IntArray) -> tuple[IntArray, IntArray]:
+def _masks(contended: int, columns: IntArray) -> tuple[IntArray, IntArray]:
     """The masks of axes that occur, that of the contended ones first; columns name them by
     number."""
-    every = np.concatenate([[shape.contended], columns[:, AXES]])
-    masks, first, which = np.unique(every, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    masks = dict.fromkeys([contended, *columns[:, AXES].tolist()])
+    numbers = {mask: number for number, mask in enumerate(masks)}
     numbered = columns.copy()
-    numbered[:, AXES] = np.argsort(order, kind="stable")[which[1:]]
-    return masks[order], numbered
+    numbered[:, AXES] = [numbers[mask] for mask in columns[:, AXES].tolist()]
+    return np.array(list(masks), dtype=np.int64), numbered
 
 
 def column_table(run: Execution, columns: tuple[Column, ...]) -> IntArray:
