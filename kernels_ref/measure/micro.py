@@ -19,6 +19,7 @@ from typing import Any
 
 from kernels_ref.measure.kernels import elapsed_us
 from kernels_ref.measure.library import capture_kept
+from kernels_ref.triton_kernels.probe import dispatched
 
 COLUMNS = ("benchmark", "parameter", "value", "unit")
 SAMPLES = 15
@@ -75,8 +76,6 @@ def _launches() -> Iterator[tuple[str, str, float, str]]:
 def _dispatch() -> Iterator[tuple[str, str, float, str]]:
     """How fast blocks start, and whether every SM has one before any has two."""
     import torch
-
-    from kernels_ref.triton_kernels.probe import dispatched
 
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     for count in (sms, 2 * sms, 8 * sms):
