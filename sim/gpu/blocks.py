@@ -109,17 +109,8 @@ def _per_sm(across: Array, blocks: Array, found: Candidates, chip: Chip) -> Arra
     return np.asarray(np.ceil(np.where(together, launched, blocks) / chip.sms))
 
 
-def _with_kernels(products: Products, found: Candidates, own: Constants, chip: Chip) -> Demand:
-    """Demand of every product (rows) with every candidate (columns)."""
-    batch, m, n, k = (_column(v) for v in (products.batch, products.m, products.n, products.k))
-    down, across = np.ceil(m / found.rows), np.ceil(n / found.cols)
-    blocks = batch * down * across * found.split
-    taps = 1.0 if products.taps is None else _column(products.taps)
-    steps = np.ceil(taps * np.ceil(k / taps / found.step) / found.split)
-    # Tiles at the edges load and store only what there is, but compute all.
-    filled_rows, filled_cols = m / down, n / across
-    loaded = (filled_rows + filled_cols) * found.step
-    rate = np.minimum(own["rate"], chip.rate(products.dtype)) * chip.efficiency
+def _rounds(loaded: Array, rate: Array, per_sm: Array, found: Candidates, own: Constants) -> Array:
+    """Cycles in which the busiest SM takes all its blocks one step further."""
     work = (
         found.rows * found.cols * found.step / rate
         + loaded * own["load_cycles"]
@@ -131,25 +122,46 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
         + own["element_latency"] * loaded
     )
 
-    def step_cycles(resident: Array) -> Array:
+    def step(resident: Array) -> Array:
         busy = resident * work
         return np.asarray((latency**SHARPNESS + busy**SHARPNESS) ** (1 / SHARPNESS))
 
-    per_sm = _per_sm(across, blocks, found, chip)
     full = np.floor(per_sm / found.resident)
     rest = per_sm - full * found.resident
-    rounds = full * step_cycles(found.resident) + np.where(rest > 0, step_cycles(rest), 0)
-    results = per_sm * own["result_cycles"] * filled_rows * filled_cols
-    cycles = steps * rounds + np.ceil(per_sm / found.resident) * own["round_cycles"] + results
-    split = found.split > 1
-    partial = np.where(split, batch * m * n * found.split, 0.0) * 8
-    size = BYTES[products.dtype]
+    return np.asarray(full * step(found.resident) + np.where(rest > 0, step(rest), 0))
+
+
+def _moved(products: Products) -> Array:
+    """Bytes of operands and result, each once."""
+    batch, m, n, k = (_column(v) for v in (products.batch, products.m, products.n, products.k))
     operands = (
-        batch * (m * k + n * k) * size
+        batch * (m * k + n * k) * BYTES[products.dtype]
         if products.operand_bytes is None
         else _column(products.operand_bytes)
     )
-    hbm = operands + batch * m * n * products.result_bytes
+    return np.asarray(operands + batch * m * n * products.result_bytes)
+
+
+def _with_kernels(products: Products, found: Candidates, own: Constants, chip: Chip) -> Demand:
+    """Demand of every product (rows) with every candidate (columns)."""
+    batch, m, n, k = (_column(v) for v in (products.batch, products.m, products.n, products.k))
+    down, across = np.ceil(m / found.rows), np.ceil(n / found.cols)
+    blocks = batch * down * across * found.split
+    taps = 1.0 if products.taps is None else _column(products.taps)
+    steps = np.ceil(taps * np.ceil(k / taps / found.step) / found.split)
+    # Tiles at the edges load and store only what there is, but compute all.
+    filled = m / down, n / across
+    loaded = (filled[0] + filled[1]) * found.step
+    rate = np.minimum(own["rate"], chip.rate(products.dtype)) * chip.efficiency
+    per_sm = _per_sm(across, blocks, found, chip)
+    cycles = (
+        steps * _rounds(loaded, rate, per_sm, found, own)
+        + np.ceil(per_sm / found.resident) * own["round_cycles"]
+        + per_sm * own["result_cycles"] * filled[0] * filled[1]
+    )
+    split = found.split > 1
+    partial = np.where(split, batch * m * n * found.split, 0.0) * 8
+    hbm = _moved(products)
     possible = np.where(np.ceil(k / LEAST_PART) >= found.split, 0.0, np.inf)
     fixed = warm_up_us(hbm, own) + np.where(split, own["reduce_us"], 0.0)
     return Demand(
@@ -160,5 +172,5 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
         macs=batch * m * n * k,
         scalar=np.zeros_like(blocks),
         hbm_bytes=hbm,
-        l2_bytes=blocks * steps * loaded * size + partial,
+        l2_bytes=blocks * steps * loaded * BYTES[products.dtype] + partial,
     )

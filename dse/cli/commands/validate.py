@@ -29,11 +29,7 @@ def run(
         typer.Option(metavar="FILE", help="Measurements; those shipped of an H200 if left out."),
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="all|train|held-out",
-            help="Which of the shipped rows: those fitted to, those never used (default), all.",
-        ),
+        str | None, typer.Option(metavar="all|train|held-out", help="Which of the shipped rows.")
     ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst rows to show.")] = 10,
     efficiency: Annotated[
