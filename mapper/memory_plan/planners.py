@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from arch.errors import InputError, Problem, unknown
 from mapper.memory_plan import PLANNER_NAMES, tinyengine, vmcu
 from mapper.memory_plan.arena import TFLM_ALIGNMENT, extent_bytes, first_fit, tflm_order
-from mapper.memory_plan.buffers import tflm_buffers
+from mapper.memory_plan.buffers import overlay_task, tflm_buffers
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.layout import lay_out
 from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.optimal import Route, routes
+from mapper.memory_plan.overlay import live_overlaid_bytes, overlay
 from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
 from mapper.memory_plan.stages import Choice, CycleModel
 from mapper.order import best_order
@@ -56,6 +57,22 @@ def _tflm(request: Request) -> MemoryPlan:
         placements=tuple(placements),
         steps=_one_by_one(layers) if runtime is None else _calls(runtime, layers),
         lower_bound_bytes=live_bytes(buffers),
+    )
+
+
+def _tflm_offline(request: Request) -> MemoryPlan:
+    """An arena with results over dying inputs, for a file that says where its tensors lie."""
+    layers = layers_of(request.workload)
+    task = overlay_task(request.workload, layers)
+    found = overlay(task)
+    runtime = request.workload.runtime
+    return MemoryPlan(
+        planner="tflm_offline",
+        pool_bytes=found.head_bytes,
+        is_ring=False,
+        placements=(*found.tensors, *found.online),
+        steps=_one_by_one(layers) if runtime is None else _calls(runtime, layers),
+        lower_bound_bytes=live_overlaid_bytes(task),
     )
 
 
@@ -137,5 +154,9 @@ def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:
 
 
 PLANNERS: dict[str, Callable[[Request], MemoryPlan]] = dict(
-    zip(PLANNER_NAMES, (_tflm, _tinyengine, _hmcos, _vmcu, _optimal), strict=True)
+    zip(
+        PLANNER_NAMES,
+        (_tflm, _tflm_offline, _tinyengine, _hmcos, _vmcu, _optimal),
+        strict=True,
+    )
 )
