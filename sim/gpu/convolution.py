@@ -160,12 +160,18 @@ def _padded(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     copies = 2.0 * before + after + (after & ~before)
     bandwidth = chip.hbm_bytes_per_us * constants["copy_hbm"]
     copy_us = copies * constants["copy_us"] + copied / bandwidth
-    return replace(demand, fixed_us=demand.fixed_us + copy_us, hbm_bytes=demand.hbm_bytes + copied)
+    return replace(
+        demand,
+        fixed_us=demand.fixed_us + copy_us,
+        hbm_bytes=demand.hbm_bytes + copied,
+        written_bytes=demand.written_bytes + copied / 2,
+    )
 
 
 def _direct(
     calls: Sequence[Call], moved: Array, core: Array, constants: Constants, chip: Chip
 ) -> Demand:
+    _, _, result = _tensors(calls)
     zeros = np.zeros_like(moved)
     return Demand(
         core_us=core,
@@ -176,6 +182,9 @@ def _direct(
         scalar=moved,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=result,
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
 
 

@@ -25,15 +25,25 @@ def elementwise_key(call: Call) -> str:
 def elementwise(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     (n,) = sizes(calls, "n")
     tensors = np.array([ELEMENTWISE_TENSORS[c.kind] * BYTES[c.dtype] for c in calls])
-    moved = n * tensors
+    written = n * np.array([float(BYTES[c.dtype]) for c in calls])
     return _streaming(
-        moved, n * constants["cycles"] / chip.sms / chip.clock_mhz, n, constants, chip
+        (n * tensors - written, written),
+        n * constants["cycles"] / chip.sms / chip.clock_mhz,
+        n,
+        constants,
+        chip,
     )
 
 
 def _streaming(
-    moved: Array, core_us: Array, scalar: Array, constants: Constants, chip: Chip
+    bytes_each: tuple[Array, Array],
+    core_us: Array,
+    scalar: Array,
+    constants: Constants,
+    chip: Chip,
 ) -> Demand:
+    """Of bytes read and written."""
+    moved = bytes_each[0] + bytes_each[1]
     zeros = np.zeros_like(moved)
     return Demand(
         core_us=core_us,
@@ -44,6 +54,9 @@ def _streaming(
         scalar=scalar,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=bytes_each[1],
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
 
 
@@ -117,5 +130,5 @@ def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     alone = (constants["row_latency_ns"] + chain_ns) * 1e-3
     element_ns = constants["element_ns"] * _padded(calls, cols) * wide
     through = count * (constants["row_ns"] + element_ns) * 1e-3 * chip_scale(chip)
-    demand = _streaming(moved, through, count * cols, constants, chip)
+    demand = _streaming((moved - result, result), through, count * cols, constants, chip)
     return replace(demand, fixed_us=demand.fixed_us + alone)
