@@ -121,8 +121,12 @@ ROWS = {
     "element_ns": 0.001,
     "wide": 1.2,
     "miss_stretch": 0.5,
+    "wide_row": 1.2,
+    "heavy": 1.3,
+    "second_pass": 0.1,
 }
-VECTORS = {k: v for k, v in ROWS.items() if k not in ("wide", "miss_stretch")} | {"rows": 0.1}
+OF_ROWS_ALONE = ("wide", "miss_stretch", "wide_row", "heavy", "second_pass")
+VECTORS = {k: v for k, v in ROWS.items() if k not in OF_ROWS_ALONE} | {"rows": 0.1}
 PREFILL = {
     **COMMON,
     "rate": 0.9,
@@ -178,6 +182,14 @@ STARTS: dict[str, Constants] = {
         "result_passes": 5.0,
         "rate": 0.1,
         "group_us": 2.0,
+    },
+    "conv2d.grouped.repacked": {
+        **COMMON,
+        "launch_us": 15.0,
+        "input_passes": 18.0,
+        "result_passes": 18.0,
+        "rate": 0.3,
+        "group_us": 0.5,
     },
     "collective": {
         "launch_us": 15.0,

@@ -22,6 +22,10 @@ from sim.gpu.products import product, product_key
 #: Bytes to whose multiples channels are padded, for the tensor cores.
 CHANNEL_BYTES = 16
 
+#: Groups of fewer channels run on the CUDA cores; several of at most so many are repacked.
+NARROW_GROUP = 4
+THIN_GROUP = 16
+
 #: Kernels of at least this size run on the older instructions (mma), whatever the channels.
 LARGE_KERNEL = 7
 
@@ -52,10 +56,15 @@ def _depthwise_class(call: Call) -> str:
 def _grouped_class(call: Call) -> str:
     """Groups whose channels fill 16 bytes are cut out one by one; others are repacked together."""
     p, size = call.params, BYTES[call.dtype]
-    each = math.gcd(p["C"] // p["groups"], p["K"] // p["groups"])
+    depth = p["C"] // p["groups"]
+    each = math.gcd(depth, p["K"] // p["groups"])
     if size == 4:
         return ".fp32"
-    return ".cut" if each * size % CHANNEL_BYTES == 0 and p["R"] > 1 else ".repacked"
+    if depth < NARROW_GROUP:
+        return ".narrow"
+    thin = p["groups"] > 2 and depth <= THIN_GROUP and p["R"] < LARGE_KERNEL
+    cut = each * size % CHANNEL_BYTES == 0 and p["R"] > 1 and not thin
+    return ".cut" if cut else ".repacked"
 
 
 def _as_product(call: Call) -> Call:

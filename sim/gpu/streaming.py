@@ -113,10 +113,18 @@ def _per_thread(calls: Sequence[Call], count: Array, cols: Array) -> Array:
     )
 
 
-def _padded(calls: Sequence[Call], cols: Array) -> Array:
+#: Softmax with so many values per row in the registers of one warp has few warps on an SM.
+HEAVY_COLS = 2048
+
+#: Row bytes at which half of a second pass over the row misses the L1.
+L1_ROW_BYTES = 16_384
+
+
+def _padded(calls: Sequence[Call], cols: Array, constants: Constants) -> Array:
     """Softmax of short rows computes on the next power of two."""
     power = 2 ** np.ceil(np.log2(np.maximum(cols, 32)))
-    return np.where([row_key(c) == "row_softmax.warp" for c in calls], power, cols)
+    heavy = power * np.where(power >= HEAVY_COLS, constants["heavy"], 1.0)
+    return np.where([row_key(c) == "row_softmax.warp" for c in calls], heavy, cols)
 
 
 def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
@@ -128,7 +136,11 @@ def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     stretch = 1 + constants["miss_stretch"] * missing_share(moved, constants)
     chain_ns = constants["element_latency_ns"] * _per_thread(calls, count, cols) * wide * stretch
     alone = (constants["row_latency_ns"] + chain_ns) * 1e-3
-    element_ns = constants["element_ns"] * _padded(calls, cols) * wide
-    through = count * (constants["row_ns"] + element_ns) * 1e-3 * chip_scale(chip)
+    element_ns = constants["element_ns"] * _padded(calls, cols, constants) * wide
+    row_ns = constants["row_ns"] * np.where(size > 2, constants["wide_row"], 1.0)
+    through = count * (row_ns + element_ns) * 1e-3 * chip_scale(chip)
     demand = _streaming((moved - result, result), through, count * cols, constants, chip)
-    return replace(demand, fixed_us=demand.fixed_us + alone)
+    again = cols * size / (cols * size + L1_ROW_BYTES) * constants["second_pass"]
+    return replace(
+        demand, memory_us=demand.memory_us * (1 + again), fixed_us=demand.fixed_us + alone
+    )
