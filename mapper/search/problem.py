@@ -21,7 +21,10 @@ Picked = dict[str, IntArray]
 
 #: Tilings that coordinate descent looks at, of a dimension alone and of one that is counted
 #: together with others; what it misses the search finds.
-_SAMPLE_ALONE, _SAMPLE = 4096, 48
+_SAMPLE_ALONE, _SAMPLE = 1024, 48
+
+#: So many tilings of a dimension are first bounded in blocks.
+_MANY = 500
 
 #: With how many rows a row is compared to see whether it is dominated.
 _FRONT = 128
@@ -123,16 +126,36 @@ class Problem:
 
     def narrow(self, best: FloatArray) -> int:
         """Leave out tilings that cannot be part of a better mapping, each dimension on its own."""
-        if self._alone is None:
-            self._alone = Tables([], [])
-            for group in self.groups:
-                for dim in group:
-                    every = np.arange(len(self.order.tilings(dim)))
-                    self._alone.picked.append({dim: every})
-                    self._alone.rows.append(
-                        self.order.factors_of(self._columns, group, {dim: every})
-                    )
-        return self._filter(self._alone, 0.0, best)
+        if self._alone is not None:
+            return self._filter(self._alone, 0.0, best)
+        alone = [(group, dim) for group in self.groups for dim in group]
+        bounds = [self._blocks(group, dim) for group, dim in alone]
+        rows = [
+            self._every_tiling(group, dim) if bound is None else bound
+            for (group, dim), bound in zip(alone, bounds, strict=True)
+        ]
+        self._alone = Tables(
+            rows, [{d: np.arange(len(r))} for (_, d), r in zip(alone, rows, strict=True)]
+        )
+        calls = self._filter(self._alone, 0.0, best)
+        if self.is_done or not any(bound is not None for bound in bounds):
+            return calls
+        for i, (group, dim) in enumerate(alone):
+            if bounds[i] is not None:
+                numbers = self.order.tilings(dim).blocks.rows(self._alone.picked[i][dim])
+                self._alone.picked[i] = {dim: numbers}
+                self._alone.rows[i] = self.order.factors_of(self._columns, group, {dim: numbers})
+        return calls + self._filter(self._alone, 0.0, best)
+
+    def _blocks(self, group: tuple[str, ...], dim: str) -> FloatArray | None:
+        """Bounds of many tilings, block by block; ``None`` if they had better be looked at."""
+        if len(self.order.tilings(dim)) < _MANY:
+            return None
+        return self.order.blocks_of(self._columns, group, dim)
+
+    def _every_tiling(self, group: tuple[str, ...], dim: str) -> FloatArray:
+        every = np.arange(len(self.order.tilings(dim)))
+        return self.order.factors_of(self._columns, group, {dim: every})
 
     def polish(self, chosen: dict[str, int]) -> tuple[int, dict[str, int]]:
         """Coordinate descent from an optimum: as good, and fewer tiles are transferred."""
