@@ -176,9 +176,7 @@ def group_shape(
 
 def are_alike(one: Group, other: Group) -> bool:
     """Do the same tilings contribute the same factors to both?"""
-    return all(
-        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one, other, strict=True)
-    )
+    return all(map(np.array_equal, one, other))
 
 
 # Compiled code below loops over elements: operations on whole arrays take numba ten times

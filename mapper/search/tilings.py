@@ -39,7 +39,6 @@ class Tilings:
         step = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
         return np.concatenate([self.tiles, step[:, None]], axis=1)
 
-
     @cached_property
     def blocks(self) -> Blocks:
         """The rows in runs that are unrolled alike and have the same outermost tile."""
