@@ -176,7 +176,8 @@ def group_shape(
 
 def are_alike(one: Group, other: Group) -> bool:
     """Do the same tilings contribute the same factors to both?"""
-    return all(map(np.array_equal, one, other))
+    pairs = zip(one, other, strict=True)
+    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)
 
 
 # Compiled code below loops over elements: operations on whole arrays take numba ten times

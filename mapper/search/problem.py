@@ -97,20 +97,30 @@ class Problem:
 
     def descend(self, best: FloatArray) -> tuple[int, dict[str, int]]:
         """Coordinate descent from the smallest tiles, on a sample; fills ``best``."""
-        tables = self._tables(
-            [
-                _combinations({d: self._sample(d, _most(group)) for d in group})
-                for group in self.groups
-            ]
-        )
-        self._drop_dominated(tables)
-        self._sampled = tables
+        if self._are_few():
+            self._kept = tables = self._combined()
+        else:
+            tables = self._tables(
+                [
+                    _combinations({d: self._sample(d, _most(group)) for d in group})
+                    for group in self.groups
+                ]
+            )
+            self._drop_dominated(tables)
+            self._sampled = tables
         start = [int(np.argmin(rows[:, self._held].sum(axis=1))) for rows in tables.rows]
         calls, at = _descend(tables.rows, start, self.flows, best)
         reached = [rows[row] for rows, row in zip(tables.rows, at, strict=True)]
         importance = sensitivities(np.prod(reached, axis=0), self.flows)
         self._weights = np.maximum(self._first, importance + _LEAST_WEIGHT)
         return calls, _chosen(at, tables.picked)
+
+    def _are_few(self) -> bool:
+        """Are so few tilings left that a sample would be all of them?"""
+        if self._alone is None:
+            return False
+        left = dict(zip(self._dims, map(len, self._alone.rows), strict=True))
+        return all(left[dim] <= _most(group) for group in self.groups for dim in group)
 
     def _sample(self, dim: str, most: int) -> IntArray:
         """Of what is left of a dimension's tilings all, or evenly spaced ones."""
@@ -179,7 +189,9 @@ class Problem:
         return calls, _chosen(at, picked)
 
     def explore(self, best: FloatArray, slack: float) -> tuple[int, dict[str, int] | None]:
-        """As ``search``, in the sample that coordinate descent looked at."""
+        """As ``search``, in the sample that coordinate descent looked at, if it was one."""
+        if self._kept is not None:
+            return 0, None
         assert self._sampled is not None
         tables = self._sampled.copy()
         calls = self._filter(tables, slack, best)
