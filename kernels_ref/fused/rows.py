@@ -43,6 +43,28 @@ def _counts(per_element: int, vectors: int) -> Callable[[Sizes], Counts]:
     return counts
 
 
+def _reduce_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
+    parts = normal((p["ranks"], p["R"], p["C"]), generator)
+    return parts, normal((p["R"], p["C"]), generator), normal((p["C"],), generator)
+
+
+def _reduce_norm(parts: Any, residual: Any, weight: Any) -> torch.Tensor:
+    import torch
+
+    total = parts.sum(dim=0) + residual
+    return torch.stack((_rms_norm(total, weight), total))
+
+
+def _reduce_counts(p: Sizes) -> Counts:
+    """A sum per rank and element, then the norm's four operations."""
+    n = p["R"] * p["C"]
+    return Counts(
+        flops=(p["ranks"] + 4) * n,
+        special=p["R"],
+        bytes=2 * ((p["ranks"] + 3) * n + p["C"]),
+    )
+
+
 ROWS = (
     Fused(
         name="layer_norm",
@@ -67,5 +89,18 @@ ROWS = (
         tolerance=2.0**-11,
         baseline=direct(_rms_norm),
         baseline_name="torch.nn.functional.rms_norm",
+    ),
+    Fused(
+        name="all_reduce_rms_norm",
+        what="sum over ranks, plus residual, RMS norm, in one kernel that reads peers' memory",
+        source="one-shot all-reduce with fused norm, as in TensorRT-LLM's documentation",
+        inputs=_reduce_inputs,
+        reference=_in_double(_reduce_norm),
+        triton=ours("all_reduce", "reduce_norm_of_parts"),
+        counts=_reduce_counts,
+        tolerance=2.0**-11,
+        baseline=direct(_reduce_norm),
+        baseline_name="torch sums and rms_norm; ranks in one memory",
+        own=False,
     ),
 )
