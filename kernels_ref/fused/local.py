@@ -48,8 +48,8 @@ def _grid_baseline(q: Any, k: Any, v: Any, window: tuple[int, int]) -> Callable[
     import torch.nn.functional as nn
 
     seen = neighbors(q.shape[2], q.shape[3], window, q.device)
-    flat = [x.flatten(2, 3) for x in (q, k, v)]
-    return partial(nn.scaled_dot_product_attention, *flat, attn_mask=seen)
+    q, k, v = (x.flatten(2, 3) for x in (q, k, v))
+    return partial(nn.scaled_dot_product_attention, q, k, v, attn_mask=seen)
 
 
 def _grid_counts(p: Sizes) -> Counts:
@@ -100,7 +100,8 @@ def _triple_baseline(q: Any, first: Any, second: Any, windows: Any) -> Callable[
     """Plain attention with as many pairs: causal, of the same tokens."""
     import torch.nn.functional as nn
 
-    return partial(nn.scaled_dot_product_attention, q, *first, is_causal=True)
+    k, v = first
+    return partial(nn.scaled_dot_product_attention, q, k, v, is_causal=True)
 
 
 LOCAL = (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kernels_ref.fused.record import Counts, Fused, Sizes, direct, normal, ours
+from kernels_ref.registry import KERNELS
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +42,30 @@ def _counts(per_element: int, vectors: int) -> Callable[[Sizes], Counts]:
         return Counts(flops=per_element * n, special=p["R"], bytes=2 * (2 * n + vectors * p["C"]))
 
     return counts
+
+
+def _softmax_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
+    return (normal((p["R"], p["C"]), generator),)
+
+
+def _softmax(x: Any) -> torch.Tensor:
+    import torch
+
+    return torch.softmax(x, dim=-1)
+
+
+def _softmax_triton(x: Any) -> Any:
+    import torch
+
+    out = torch.empty_like(x)
+    KERNELS["row_softmax"].triton(x, out=out)
+    return out
+
+
+def _softmax_counts(p: Sizes) -> Counts:
+    once = KERNELS["row_softmax"].counts({"rows": p["R"], "cols": p["C"]}, "fp16")
+    moved = once.read_bytes + once.write_bytes
+    return Counts(flops=once.flops, special=p["R"] * p["C"], bytes=moved)
 
 
 def _reduce_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
@@ -89,6 +114,18 @@ ROWS = (
         tolerance=2.0**-11,
         baseline=direct(_rms_norm),
         baseline_name="torch.nn.functional.rms_norm",
+    ),
+    Fused(
+        name="row_softmax",
+        what="exponentials of rows, divided by their sums",
+        source="Online normalizer calculation for softmax, arXiv:1805.02867",
+        inputs=_softmax_inputs,
+        reference=_in_double(_softmax),
+        triton=_softmax_triton,
+        counts=_softmax_counts,
+        tolerance=2.0**-11,
+        baseline=direct(_softmax),
+        baseline_name="torch.softmax",
     ),
     Fused(
         name="all_reduce_rms_norm",

@@ -33,7 +33,7 @@ def _gated_reference(q: Any, k: Any, v: Any, gate: Any) -> torch.Tensor:
 
     q, k, v, decay = q.double(), k.double(), v.double(), gate.double().exp()
     state = torch.zeros((*q.shape[:2], q.shape[3], v.shape[3]), dtype=q.dtype, device=q.device)
-    out = torch.empty_like(v)
+    out = torch.zeros_like(v)
     for token in range(q.shape[2]):
         gained = k[:, :, token, :, None] * v[:, :, token, None, :]
         state = state * decay[:, :, token, :, None] + gained
@@ -57,7 +57,8 @@ def _gated_chunks(q: Any, k: Any, v: Any, gate: Any) -> torch.Tensor:
     for chunk in range(gains.shape[2]):
         before.append(state)
         state = state * whole[:, :, chunk, :, None] + gains[:, :, chunk]
-    return (inside + query @ torch.stack(before, dim=2)).flatten(2, 3).half()
+    out = torch.add(inside, query @ torch.stack(before, dim=2))
+    return out.flatten(2, 3).half()
 
 
 def _gated_counts(p: Sizes) -> Counts:
@@ -78,11 +79,14 @@ def _triangle_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
     return (((beta * k) @ k.transpose(1, 2)).tril(-1).contiguous(),)
 
 
-def _solve(a: Any) -> torch.Tensor:
+def _solve(a: torch.Tensor) -> torch.Tensor:
     import torch
 
     eye = torch.eye(a.shape[1], dtype=a.dtype, device=a.device).expand_as(a)
-    return torch.linalg.solve_triangular(a + eye, eye, upper=False, unitriangular=True)
+    solved: torch.Tensor = torch.linalg.solve_triangular(
+        a + eye, eye, upper=False, unitriangular=True
+    )
+    return solved
 
 
 def _triangle_reference(a: Any) -> torch.Tensor:
@@ -129,14 +133,15 @@ def _spectrum(parts: Any) -> torch.Tensor:
 def _convolution_reference(u: Any, parts: Any, dft: Any, turn: Any) -> torch.Tensor:
     import torch
 
-    spectrum = torch.fft.fft(u.double()) * _spectrum(parts.double())
-    return torch.fft.ifft(spectrum).real
+    spectrum = torch.mul(torch.fft.fft(u.double()), _spectrum(parts.double()))
+    return torch.real(torch.fft.ifft(spectrum))
 
 
 def _convolve(u: Any, half: Any) -> torch.Tensor:
     import torch
 
-    return torch.fft.irfft(torch.fft.rfft(u.float()) * half, n=u.shape[2]).half()
+    out: torch.Tensor = torch.fft.irfft(torch.fft.rfft(u.float()) * half, n=u.shape[2])
+    return out.half()
 
 
 def _convolution_baseline(u: Any, parts: Any, dft: Any, turn: Any) -> Callable[[], Any]:

@@ -87,17 +87,16 @@ def _block_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
     return values, first, columns, normal((p["K"], p["N"]), generator)
 
 
-def _bsr(values: Any, first: Any, columns: Any, x: Any) -> torch.Tensor:
-    import torch
-
-    size = ((first.numel() - 1) * values.shape[1], x.shape[0])
-    return torch.sparse_bsr_tensor(first, columns, values, size=size, check_invariants=False)
-
-
 def _block_reference(values: Any, first: Any, columns: Any, x: Any) -> torch.Tensor:
     import torch
 
-    return torch.matmul(_bsr(values.double(), first, columns, x).to_dense(), x.double())
+    rows, side = first.numel() - 1, values.shape[1]
+    dense = torch.zeros(
+        (rows, x.shape[0] // side, side, side), dtype=torch.float64, device=x.device
+    )
+    row = torch.arange(rows, device=x.device).repeat_interleave(first.diff())
+    dense[row, columns.long()] = values.double()
+    return torch.matmul(dense.transpose(1, 2).reshape(rows * side, -1), x.double())
 
 
 def _block_counts(p: Sizes) -> Counts:
@@ -110,7 +109,9 @@ def _block_counts(p: Sizes) -> Counts:
 def _block_baseline(values: Any, first: Any, columns: Any, x: Any) -> Callable[[], Any]:
     import torch
 
-    return partial(torch.matmul, _bsr(values, first, columns, x), x)
+    size = ((first.numel() - 1) * values.shape[1], x.shape[0])
+    sparse = torch.sparse_bsr_tensor(first, columns, values, size=size, check_invariants=False)
+    return partial(torch.matmul, sparse, x)
 
 
 def _monarch_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:

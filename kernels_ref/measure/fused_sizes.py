@@ -18,6 +18,7 @@ WEIGHTS = (
 )
 ROWS = ({"R": 128, "C": 4096}, {"R": 4096, "C": 4096}, {"R": 16384, "C": 8192})
 SIZES: dict[str, Sequence[dict[str, int]]] = {
+    "gemm_bf16": (*PRODUCTS, {"M": 1, "N": 4096, "K": 4096}, {"M": 128, "N": 4096, "K": 14336}),
     "gemm_int8": PRODUCTS,
     "gemm_fp8": PRODUCTS,
     "gemm_w4a16": WEIGHTS,
@@ -85,6 +86,7 @@ SIZES: dict[str, Sequence[dict[str, int]]] = {
     ),
     "layer_norm": ROWS,
     "rms_norm": ROWS,
+    "row_softmax": ROWS,
     "all_reduce_rms_norm": (
         {"R": 128, "C": 4096, "ranks": 2},
         {"R": 4096, "C": 8192, "ranks": 2},

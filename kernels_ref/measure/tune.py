@@ -19,6 +19,7 @@ from kernels_ref.fused.registry import FUSED
 from kernels_ref.measure.fused import time_us
 from kernels_ref.triton_kernels.attention import AttentionTile, Mask, attend, decode_attention
 from kernels_ref.triton_kernels.attention_backward import gradients
+from kernels_ref.triton_kernels.convolution import fft_convolution
 from kernels_ref.triton_kernels.gemm import TILES, Tile, product
 from kernels_ref.triton_kernels.quantized import packed_gemm
 from kernels_ref.triton_kernels.sparse import block_sparse_product, two_of_four_gemm
@@ -198,10 +199,25 @@ def _sparse(generator: Any) -> Iterator[Trial]:
         sizes = {"M": 4096, "N": 4096, "K": 4096, "block": block, "percent": 10}
         kernel = FUSED["block_sparse_product"]
         given = [kernel.inputs(sizes, generator) for _ in range(SETS)]
-        for tile in itertools.product((64, 128, 256), (4, 8), (3, 4, 5)):
-            calls = _calls(block_sparse_product, given, tile=tile)
-            what, flops = f"blocks of {block}", kernel.counts(sizes).flops
-            yield Trial(what=what, tile=str(tile), calls=calls, flops=flops)
+        for shape in itertools.product((64, 128, 256), (4, 8), (3, 4, 5)):
+            calls = _calls(block_sparse_product, given, tile=shape)
+            what, work = f"blocks of {block}", kernel.counts(sizes).flops
+            yield Trial(what=what, tile=str(shape), calls=calls, flops=work)
+
+
+def _fourier(generator: Any) -> Iterator[Trial]:
+    for side, tiles in (
+        (32, ((32, 4), (32, 2), (32, 1))),
+        (64, ((64, 4), (64, 8), (32, 4), (32, 2))),
+        (128, ((64, 8), (32, 8))),
+    ):
+        sizes = {"B": 4, "H": 768, "side": side}
+        kernel = FUSED["fft_convolution"]
+        given = [kernel.inputs(sizes, generator) for _ in range(SETS)]
+        for tile in tiles:
+            calls = _calls(fft_convolution, given, tile=tile)
+            work = kernel.counts(sizes).flops
+            yield Trial(what=f"fourier {side}", tile=str(tile), calls=calls, flops=work)
 
 
 SECTIONS: dict[str, Callable[[Any], Iterator[Trial]]] = {
@@ -213,6 +229,7 @@ SECTIONS: dict[str, Callable[[Any], Iterator[Trial]]] = {
     "decode": _decode,
     "packed": _packed,
     "sparse": _sparse,
+    "fourier": _fourier,
 }
 
 

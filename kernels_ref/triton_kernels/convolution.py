@@ -8,10 +8,13 @@ import triton.language as tl
 
 
 @triton.jit
-def _complex_right(re, im, m_re, m_im):
-    """A complex matrix times a complex matrix, both in real and imaginary parts."""
-    out_re = tl.dot(re, m_re) - tl.dot(im, m_im)
-    return out_re, tl.dot(re, m_im) + tl.dot(im, m_re)
+def _transform(re, im, f_re, f_im, back: tl.constexpr):
+    """A complex matrix times the Fourier matrix, or its conjugate on the way back."""
+    if back:
+        out_re = tl.dot(im, f_im, tl.dot(re, f_re))
+        return out_re, tl.dot(-re, f_im, tl.dot(im, f_re))
+    out_re = tl.dot(-im, f_im, tl.dot(re, f_re))
+    return out_re, tl.dot(re, f_im, tl.dot(im, f_re))
 
 
 @triton.jit
@@ -21,25 +24,34 @@ def _turn(re, im, by_re, by_im):
 
 @triton.jit
 def _convolve(
-    u_ptr, kernel_ptr, dft_ptr, twiddle_ptr, out_ptr, batch, heads, size: tl.constexpr
+    u_ptr, kernel_ptr, dft_ptr, twiddle_ptr, out_ptr, batch, heads, size: tl.constexpr,
+    rows: tl.constexpr
 ):  # fmt: skip
-    """A signal as a square of ``size``: transform columns, turn, transform rows, and back."""
+    """A signal as a square of ``size``: transform columns, turn, transform rows, and back.
+
+    Only the first and last transform join rows, so that ``rows`` of frequencies go all the way.
+    """
     head = tl.program_id(0).to(tl.int64)
-    step = tl.arange(0, size)
-    at = step[:, None] * size + step[None, :]
+    step, row = tl.arange(0, size), tl.arange(0, rows)
     whole: tl.constexpr = size * size
-    f_re, f_im = tl.load(dft_ptr + at), tl.load(dft_ptr + whole + at)
+    square = step[:, None] * size + step[None, :]
+    f_re, f_im = tl.load(dft_ptr + square), tl.load(dft_ptr + whole + square)
     for item in range(tl.program_id(1), batch, tl.num_programs(1)):
-        here = (head + item * heads) * whole + at
+        here = (head + item * heads) * whole + square
         u = tl.load(u_ptr + here)
-        t_re, t_im = tl.load(twiddle_ptr + at), tl.load(twiddle_ptr + whole + at)
-        re, im = _turn(tl.dot(f_re, u), tl.dot(f_im, u), t_re, t_im)
-        re, im = _complex_right(re.to(u.dtype), im.to(u.dtype), f_re, f_im)
-        k_at = kernel_ptr + head * 2 * whole + at
-        re, im = _turn(re, im, tl.load(k_at), tl.load(k_at + whole))
-        re, im = _complex_right(re.to(u.dtype), im.to(u.dtype), f_re, -f_im)
-        re, im = _turn(re, im, t_re, -t_im)
-        out = tl.dot(f_re, re.to(u.dtype)) + tl.dot(f_im, im.to(u.dtype))
+        out = tl.zeros((size, size), tl.float32)
+        for start in range(0, size, rows):
+            at = (start + row)[:, None] * size + step[None, :]
+            g_re, g_im = tl.load(dft_ptr + at), tl.load(dft_ptr + whole + at)
+            t_re, t_im = tl.load(twiddle_ptr + at), tl.load(twiddle_ptr + whole + at)
+            re, im = _turn(tl.dot(g_re, u), tl.dot(g_im, u), t_re, t_im)
+            re, im = _transform(re.to(u.dtype), im.to(u.dtype), f_re, f_im, False)
+            k_at = kernel_ptr + head * 2 * whole + at
+            re, im = _turn(re, im, tl.load(k_at), tl.load(k_at + whole))
+            re, im = _transform(re.to(u.dtype), im.to(u.dtype), f_re, f_im, True)
+            re, im = _turn(re, im, t_re, -t_im)
+            out = tl.dot(tl.trans(g_re), re.to(u.dtype), out)
+            out = tl.dot(tl.trans(g_im), im.to(u.dtype), out)
         tl.store(out_ptr + here, out.to(out_ptr.dtype.element_ty))
 
 
@@ -48,14 +60,19 @@ MOST_PER_HEAD = 8
 
 
 def fft_convolution(
-    u: torch.Tensor, kernel: torch.Tensor, dft: torch.Tensor, twiddle: torch.Tensor
+    u: torch.Tensor,
+    kernel: torch.Tensor,
+    dft: torch.Tensor,
+    twiddle: torch.Tensor,
+    tile: tuple[int, int] | None = None,
 ) -> torch.Tensor:
     """Circular, ``u[B, H, N]`` with ``kernel[H, 2, n, n]`` transformed; N is ``n`` squared."""
     batch, heads, _ = u.shape
     size = dft.shape[1]
+    rows, warps = tile or {32: (32, 4), 64: (64, 4), 128: (64, 8)}.get(size, (size, 4))
     out = torch.empty_like(u)
     _convolve[(heads, min(batch, MOST_PER_HEAD))](
-        u, kernel, dft, twiddle, out, batch, heads, size=size,
-        num_warps={32: 4, 64: 8}.get(size, 16), num_stages=1,
+        u, kernel, dft, twiddle, out, batch, heads, size=size, rows=rows, num_warps=warps,
+        num_stages=1,
     )  # fmt: skip
     return out

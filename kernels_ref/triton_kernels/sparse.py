@@ -9,47 +9,52 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels_ref.triton_kernels.tiles import GROUP_ROWS, interpreted, store_tile, tile_at
 
-#: Weights along the reduction per step, and the groups of four among them.
-DEPTH = 128
+#: Groups of four weights whose first are multiplied together: the depth of a matrix instruction.
+GROUPS = 16
 
 
 @triton.jit
-def _dense(pairs, code):
-    """Four columns for each pair of kept weights, which ``code`` places with two bits each."""
+def _columns_apart(x_ptr, out_ptr, elements, piece: tl.constexpr, groups: tl.constexpr):
+    """Of every ``4 * groups`` columns, those that are first of four, then second, and so on."""
+    at = tl.program_id(0).to(tl.int64) * piece + tl.arange(0, piece)
+    within = at % (4 * groups)
+    there = at - within + within % 4 * groups + within // 4
+    tl.store(out_ptr + there, tl.load(x_ptr + at, mask=at < elements), mask=at < elements)
+
+
+@triton.jit
+def _column(pairs, code, place: tl.constexpr):
+    """The weight in one of four places, of each pair of kept ones that ``code`` places."""
     low = (pairs & 0xFFFF).to(tl.int16).to(tl.float16, bitcast=True)
     high = (pairs >> 16).to(tl.int16).to(tl.float16, bitcast=True)
-    first, second = code & 3, (code >> 2) & 3
     zero = tl.zeros_like(low)
-    d0 = tl.where(first == 0, low, zero)
-    d1 = tl.where(first == 1, low, tl.where(second == 1, high, zero))
-    d2 = tl.where(first == 2, low, tl.where(second == 2, high, zero))
-    d3 = tl.where(second == 3, high, zero)
-    return tl.interleave(tl.interleave(d0, d2), tl.interleave(d1, d3))
+    return tl.where((code & 3) == place, low, tl.where((code >> 2) == place, high, zero))
 
 
 @triton.jit
 def _two_of_four(
     x_ptr, pairs_ptr, codes_ptr, out_ptr, m, n, k, tile_m: tl.constexpr, tile_n: tl.constexpr,
-    depth: tl.constexpr, group: tl.constexpr
+    groups: tl.constexpr, group: tl.constexpr
 ):  # fmt: skip
     row, col = tile_at(tl.program_id(0), tl.cdiv(n, tile_n), tl.cdiv(m, tile_m), group)
     rows, cols = row * tile_n + tl.arange(0, tile_n), col * tile_m + tl.arange(0, tile_m)
-    # A byte has the codes of two groups that are half a step apart.
-    half, along = tl.arange(0, depth // 8), tl.arange(0, depth // 2)
-    codes_at = codes_ptr + rows.to(tl.int64)[:, None] * (k // 8) + half[None, :]
-    pairs_at = pairs_ptr + rows.to(tl.int64)[:, None] * (k // 4) + half[None, :]
+    # A byte has the codes of two groups of four that are ``groups`` apart.
+    along = tl.arange(0, groups)
+    codes_at = codes_ptr + rows.to(tl.int64)[:, None] * (k // 8) + along[None, :]
+    pairs_at = pairs_ptr + rows.to(tl.int64)[:, None] * (k // 4) + along[None, :]
     x_at = x_ptr + cols.to(tl.int64)[None, :] * k + along[:, None]
     sums = tl.zeros((tile_n, tile_m), dtype=tl.float32)
-    for step in range(k // depth):
+    for step in range(k // (8 * groups)):
         inside = (rows < n)[:, None]
-        codes = tl.load(codes_at + step * (depth // 8), mask=inside, other=0)
+        codes = tl.load(codes_at + step * groups, mask=inside, other=0)
         for number in tl.static_range(2):
-            pairs_here = pairs_at + step * (depth // 4) + number * (depth // 8)
-            pairs = tl.load(pairs_here, mask=inside, other=0)
-            weights = _dense(pairs, (codes >> (4 * number)) & 15)
-            x_here = x_at + step * depth + number * (depth // 2)
-            x = tl.load(x_here, mask=(cols < m)[None, :], other=0.0)
-            sums = tl.dot(weights, x, sums)
+            half = 2 * step + number
+            pairs = tl.load(pairs_at + half * groups, mask=inside, other=0)
+            code = (codes >> (4 * number)) & 15
+            for place in tl.static_range(4):
+                x_here = x_at + (4 * half + place) * groups
+                x = tl.load(x_here, mask=(cols < m)[None, :], other=0.0)
+                sums = tl.dot(_column(pairs, code, place), x, sums)
     store_tile(out_ptr, tl.trans(sums), cols, rows, m, n)
 
 
@@ -62,12 +67,16 @@ def two_of_four_gemm(
     """``x[M, K] @ W.T``; ``values[N, K / 2]`` are the kept weights, ``codes[N, K / 8]`` where."""
     (m, k), n = x.shape, values.shape[0]
     tile_m, tile_n, warps, stages = tile or (
-        (16, 64, 4, 4) if m <= 16 else (64, 64, 4, 4) if m <= 128 else (128, 128, 8, 3)
+        (16, 64, 4, 4) if m <= 16 else (64, 64, 4, 4) if m <= 64 else (128, 128, 8, 3)
     )
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
+    apart = torch.empty_like(x)
+    _columns_apart[(triton.cdiv(m * k, 2048),)](
+        x, apart, m * k, piece=2048, groups=GROUPS, num_warps=4
+    )
     _two_of_four[(triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n),)](
-        x, values.view(torch.int32), codes, out, m, n, k, tile_m=tile_m, tile_n=tile_n, depth=DEPTH,
-        group=GROUP_ROWS, num_warps=warps, num_stages=stages,
+        apart, values.view(torch.int32), codes, out, m, n, k, tile_m=tile_m, tile_n=tile_n,
+        groups=GROUPS, group=GROUP_ROWS, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out
 
@@ -96,7 +105,9 @@ def block_sparse_product(
     """``A @ x[K, N]``, A in block rows: row ``i`` has the blocks ``first[i]`` to ``first[i+1]``."""
     kept, block_m, block_k = values.shape
     rows, n = first.numel() - 1, x.shape[1]
-    tile_n, warps, stages = tile or ((32, 4, 1) if interpreted() else (128, 4, 4))
+    tile_n, warps, stages = tile or (
+        (32, 4, 1) if interpreted() else (256 if block_m <= 32 else 128, 4, 5)
+    )
     out = torch.empty((rows * block_m, n), dtype=x.dtype, device=x.device)
     _blocks_kept[(triton.cdiv(n, tile_n), rows)](
         TensorDescriptor.from_tensor(values.view(kept * block_m, block_k), [block_m, block_k]),

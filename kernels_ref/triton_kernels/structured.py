@@ -38,11 +38,13 @@ def _per_block(
 
 def per_block(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     tokens, (blocks, q, p) = x.shape[0], w.shape
-    tile_t, tile_q = (16, 32) if interpreted() else (128, 64)
+    tile_t, tile_q, warps = (16, 32, 4) if interpreted() else (128, 64, 4)
+    if q >= 128 and not interpreted():
+        tile_q, warps = 128, 8
     out = torch.empty((tokens, blocks, q), dtype=x.dtype, device=x.device)
     _per_block[(triton.cdiv(tokens, tile_t) * triton.cdiv(q, tile_q), blocks)](
         x, w, out, tokens, blocks, p, q, tile_t=tile_t, tile_q=tile_q, depth=32 if p <= 32 else 64,
-        num_warps=4, num_stages=3,
+        num_warps=warps, num_stages=3,
     )  # fmt: skip
     return out
 
@@ -78,43 +80,32 @@ def monarch(x: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.T
 
 @triton.jit
 def _mix(
-    z_ptr, scale_ptr, u_ptr, out_ptr, tokens, rank, q, blocks: tl.constexpr, tile_t: tl.constexpr,
-    tile_q: tl.constexpr, depth: tl.constexpr
+    z_ptr, scale_ptr, out_ptr, rank, blocks: tl.constexpr, piece: tl.constexpr
 ):  # fmt: skip
-    """``out[t, i] = u[i] (sum over j of scale[i, j] * z[t, j])``."""
-    i = tl.program_id(1)
-    tiles_q = tl.cdiv(q, tile_q)
-    token = (tl.program_id(0) // tiles_q * tile_t + tl.arange(0, tile_t)).to(tl.int64)
-    row = tl.program_id(0) % tiles_q * tile_q + tl.arange(0, tile_q)
-    along = tl.arange(0, depth)
-    sums = tl.zeros((tile_t, tile_q), tl.float32)
-    for start in range(0, rank, depth):
-        inside = along < rank - start
-        mixed = tl.zeros((tile_t, depth), tl.float32)
+    """``out[t, i] = sum over j of scale[i, j] * z[t, j]``."""
+    token = tl.program_id(0).to(tl.int64)
+    along = tl.program_id(1) * piece + tl.arange(0, piece)
+    inside = along < rank
+    for i in range(blocks):
+        total = tl.zeros((piece,), tl.float32)
         for j in tl.static_range(blocks):
-            scale_at = scale_ptr + (i * blocks + j) * rank + start + along
-            scale = tl.load(scale_at, mask=inside, other=0.0).to(tl.float32)
-            z_at = z_ptr + (token * blocks + j)[:, None] * rank + start + along[None, :]
-            z = tl.load(z_at, mask=(token < tokens)[:, None] & inside[None, :], other=0.0)
-            mixed += z.to(tl.float32) * scale[None, :]
-        u_at = u_ptr + (i * q + row)[None, :] * rank + start + along[:, None]
-        u = tl.load(u_at, mask=(row < q)[None, :] & inside[:, None], other=0.0)
-        sums = tl.dot(mixed.to(u.dtype), u, sums)
-    out_at = out_ptr + (token * blocks + i)[:, None] * q + row[None, :]
-    mask = (token < tokens)[:, None] & (row < q)[None, :]
-    tl.store(out_at, sums.to(out_ptr.dtype.element_ty), mask=mask)
+            scale_at = scale_ptr + (i * blocks + j) * rank + along
+            z = tl.load(z_ptr + (token * blocks + j) * rank + along, mask=inside, other=0.0)
+            scale = tl.load(scale_at, mask=inside, other=0.0)
+            total += z.to(tl.float32) * scale.to(tl.float32)
+        out_at = out_ptr + (token * blocks + i) * rank + along
+        tl.store(out_at, total.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 def blast(
     x: torch.Tensor, right: torch.Tensor, scale: torch.Tensor, left: torch.Tensor
 ) -> torch.Tensor:
     """``x[T, n_in]``, ``right[b, r, n_in / b]``, ``scale[b, b, r]``, ``left[b, n_out / b, r]``."""
-    tokens, (blocks, q, rank) = x.shape[0], left.shape
+    tokens, (blocks, _, rank) = x.shape[0], left.shape
     z = per_block(x, right)
-    out = torch.empty((tokens, blocks * q), dtype=x.dtype, device=x.device)
-    tile_t, tile_q, depth = (16, 32, 16) if interpreted() else (128, 128, 64)
-    _mix[(triton.cdiv(tokens, tile_t) * triton.cdiv(q, tile_q), blocks)](
-        z, scale, left, out, tokens, rank, q, blocks=blocks, tile_t=tile_t, tile_q=tile_q,
-        depth=depth, num_warps=8, num_stages=3,
-    )  # fmt: skip
-    return out
+    mixed = torch.empty_like(z)
+    piece = min(1024, triton.next_power_of_2(rank))
+    _mix[(tokens, triton.cdiv(rank, piece))](
+        z, scale, mixed, rank, blocks=blocks, piece=piece, num_warps=4
+    )
+    return per_block(mixed, left).flatten(1)

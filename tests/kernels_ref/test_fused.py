@@ -18,6 +18,7 @@ pytest.importorskip("triton")
 DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
 PACKED = [{"M": 5, "N": 70, "K": 2 * GROUP}, {"M": 40, "N": 64, "K": GROUP}]
 SIZES: dict[str, list[dict[str, int]]] = {
+    "gemm_bf16": [{"M": 33, "N": 40, "K": 200}],
     "gemm_int8": [{"M": 33, "N": 40, "K": 200}],
     "gemm_fp8": [{"M": 33, "N": 48, "K": 208}],
     "gemm_w4a16": PACKED,
@@ -57,7 +58,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
         {"B": 2, "H": 1, "rows": 1, "cols": 37, "D": 16, "window_rows": 1, "window_cols": 8},
     ],
     "simplicial_attention": [
-        {"B": 1, "H": 2, "N": 37, "D": 16, "window": 20, "window2": 6},
+        {"B": 1, "H": 2, "N": 21, "D": 16, "window": 18, "window2": 3},
     ],
     "gated_linear_attention": [
         {"B": 1, "H": 2, "N": 150, "Dk": 16, "Dv": 32},
@@ -65,6 +66,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "triangular_inverse": [{"B": 3, "D": 8}],
     "fft_convolution": [{"B": 3, "H": 2, "side": 16}],
     "all_reduce_rms_norm": [{"R": 3, "C": 100, "ranks": 3}, {"R": 2, "C": 64, "ranks": 1}],
+    "row_softmax": [{"R": 3, "C": 100}],
     "layer_norm": [{"R": 3, "C": 100}],
     "rms_norm": [{"R": 3, "C": 1000}],
 }
