@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from arch.datatypes import BITS
+from arch.datatypes import bits_of
 from arch.errors import InputError, Problem
 from mapper.memory_plan.affine import Nest, nest_of
 from mapper.workload.graph import Workload
@@ -140,7 +140,7 @@ def feature_map(workload: Workload, tensor: Tensor) -> FeatureMap:
         height=height,
         width=width,
         channels=channels,
-        bytes_per_value=-(-BITS[tensor.dtype] // 8),
+        bytes_per_value=math.ceil(bits_of(tensor.dtype) / 8),
     )
 
 
@@ -155,7 +155,7 @@ def _map_shape(sizes: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+    return math.ceil(tensor.elements * bits_of(tensor.dtype) / 8)
 
 
 def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> str:
