@@ -211,7 +211,12 @@ class Problem:
         return calls + more, found
 
     def _grown(self, tables: Tables) -> tuple[Tree, IntArray]:
-        return join_trees([grow_tree(r, self._weights) for r in _joined_constants(tables.rows)])
+        trees: list[tuple[FloatArray, Tree]] = []
+        for rows in _joined_constants(tables.rows):
+            # Height and width of an image often have the same tilings.
+            grown = (tree for others, tree in trees if np.array_equal(others, rows))
+            trees.append((rows, next(grown, None) or grow_tree(rows, self._weights)))
+        return join_trees([tree for _, tree in trees])
 
     def _branch(
         self, tables: Tables, forest: tuple[Tree, IntArray], slack: float, best: FloatArray
