@@ -90,8 +90,9 @@ def cost(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatAr
 
     The excess is by how much memories are too small, as shares of their sizes; infinite if an
     axis is too short. What does not fit costs infinitely much. Exposed are the transfers of first
-    tiles, and of all where a memory has no room for a second one. ``scratch`` has two entries per memory. The energy is rounded, so that mappings
-    that cost the same are equal whatever order their energies are added in.
+    tiles, and of all where a memory has no room for a second one. ``scratch`` has two entries per
+    memory. The energy is rounded, so that mappings that cost the same are equal whatever order
+    their energies are added in.
     """
     answer[EXCESS] = _excess(volumes, flows, scratch)
     if answer[EXCESS] > 0.0:
