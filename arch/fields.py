@@ -205,6 +205,7 @@ class Between:
 
 
 Extent = Annotated[int, Between(1, 4096)]
+QueueDepth = Annotated[int, Between(1, 4096)] | Literal["unlimited"]
 Stages = Annotated[int, Between(0, 64)]
 Roles = Annotated[list[Role], AfterValidator(at_least_one)]
 Dtypes = Annotated[list[Dtype], AfterValidator(at_least_one)]

@@ -27,14 +27,42 @@ DIM_CLASSES = ("m", "n", "k", "b")
 VECTOR_OPERATIONS = ("add", "mul", "max", "mean", "copy", "activation", "softmax", "norm")
 
 
+#: Who asks a port for something: the unit that computes, and those that move tiles for it.
+REQUESTERS = ("compute", "load", "store")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arbiter:
+    """Who is served next at a port of a component, and how many may wait there.
+
+    ``policy``: in the order of the requests (``fifo``), by kind of requester as in ``order``
+    (``priority``), or each in turn (``round_robin``). ``queue``: None for any number.
+    """
+
+    policy: str = "fifo"
+    order: tuple[str, ...] = REQUESTERS
+    queue: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """First come, first served, and nobody is held back."""
+        return self.policy == "fifo" and self.queue is None
+
+
+PLAIN = Arbiter()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Anything that has a name, an area and a leakage power; ``count`` equal instances."""
+    """Anything that has a name, an area and a leakage power; ``count`` equal instances.
+
+    ``arbiter`` is that of each of its ports."""
 
     name: str
     count: int = 1
     area_mm2: float = 0.0
     leakage_w: float = 0.0
+    arbiter: Arbiter = PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

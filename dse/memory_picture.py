@@ -68,6 +68,8 @@ def _rectangle(axes: Axes, extent: Extent, plan: MemoryPlan, colour: object) -> 
 
 
 def _tick(step: Step) -> str:
+    if step.is_call:
+        return step.name
     more = len(step.layers) - 1
     return f"{step.layers[0]} + {more}" if more else step.layers[0]
 

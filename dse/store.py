@@ -58,6 +58,7 @@ def load_study(run_dir: Path) -> Study:
         trials=trials[1:],
         run_dir=run_dir,
         stopped=run["stopped"],
+        workloads=json.loads(run["workloads"]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,8 @@ class Study:
     ``start`` is the base architecture as it is (trial 0; its overrides are empty when the base
     lies outside the space). ``trials`` are the search's own, numbered from 1. ``stopped`` says
     why the search ended: ``budget``, ``exhausted`` (every point of the space was evaluated),
-    ``interrupted`` or ``running``.
+    ``interrupted`` or ``running``. ``workloads`` are the networks' fingerprints then, by
+    specification.
     """
 
     config: SearchConfig
@@ -26,6 +28,7 @@ class Study:
     trials: tuple[Trial, ...]
     run_dir: Path
     stopped: str
+    workloads: Mapping[str, str]
 
     @property
     def space(self) -> Space:

@@ -176,8 +176,8 @@ class _Lowering:
         bits = self.run.bits[tile.operand]
         return (
             (tile.parent.name, Work(read_bits=moved[0] * bits)),
-            (tile.memory.name, Work(write_bits=moved[1] * bits)),
             *self._carried(tile.operand, tile.parent, Work(read_bits=moved[0] * bits)),
+            (tile.memory.name, Work(write_bits=moved[1] * bits)),
         )
 
     def _output_work(
@@ -202,14 +202,14 @@ class _Lowering:
             held_bits = (at_child - last) * partial + last * final
         refill = (
             (tile.parent.name, Work(read_bits=refill_bits)),
-            (tile.memory.name, Work(write_bits=refill_bits)),
             *self._carried(tile.operand, tile.parent, Work(read_bits=refill_bits)),
+            (tile.memory.name, Work(write_bits=refill_bits)),
         )
         drained = Work(write_bits=(at_parent - last) * partial + last * at_rest)
         drain = (
             (tile.memory.name, Work(read_bits=held_bits)),
+            *reversed(self._carried(tile.operand, tile.parent, drained)),
             (tile.parent.name, drained),
-            *self._carried(tile.operand, tile.parent, drained),
         )
         return refill, drain
 

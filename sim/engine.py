@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import simpy
 
+from sim.arbiter import ArbitratedPort
+from sim.deadlock import Jam, deadlock
 from sim.engines import Simulated
-from sim.process import IssueListener, World, stuck
+from sim.process import IssueListener, World
 from sim.schedule import Schedule
-from sim.scripts import write_scripts
+from sim.scripts import Cast, write_scripts
 from sim.steady import SkipListener, SteadyState
-
-
-class DeadlockError(RuntimeError):
-    """Processes wait for each other for ever: the program is wrong (never the hardware)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +48,20 @@ def simulate(
         env.process(process.life())
     env.run()
     if not all(process.finished for process in cast.processes):
-        raise DeadlockError(stuck(cast.processes))
+        raise deadlock(cast.processes, jams(cast))
     return max(max(p.time_ps, p.finish_ps) for p in cast.processes)
+
+
+def jams(cast: Cast) -> Iterator[Jam]:
+    """Who waits at ports that have an arbiter."""
+    for port in cast.ports.values():
+        if isinstance(port, ArbitratedPort):
+            yield Jam(
+                port=port.name,
+                keeper=None if port.holder is None else port.holder.process,
+                queued=[place.request.process for place in port.queue],
+                held_back=[request.process for request in port.held_back],
+            )
 
 
 def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:

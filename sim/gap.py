@@ -8,6 +8,8 @@ times, and each idle picosecond has a cause:
 - ``latency``: whoever uses it next waited for a memory's or a unit's latency.
 - ``dependence``: it waited for other work to be done first, elsewhere.
 - ``contention``: that other work waited in turn for a port that served others.
+- ``back_pressure``: whoever uses it next was held back by a full queue, or the port was kept by
+  somebody who was.
 - ``row_miss``, ``refresh``, ``bus_turnaround``, ``bank_group``: of a DRAM that is simulated in
   detail; a row had to be opened, banks were refreshed, reads followed writes (or the other way
   round, or another rank), consecutive bursts came from one bank group.
@@ -30,6 +32,7 @@ CAUSES = (
     "latency",
     "dependence",
     "contention",
+    "back_pressure",
     "fill",
     "drain",
     "row_miss",

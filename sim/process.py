@@ -6,8 +6,9 @@ ports, ``Put`` a token into a channel, ``Take`` one out of it, and the ``EndOfLo
 back. A token is a time: "a tile is there (or a slot is free, or results are complete) from
 then on".
 
-A port is a first-in first-out server whose service times are known when they are requested, so
-its whole queue is one number, the time at which it is free. Hence the only thing that has to
+A plain port is a first-in first-out server whose service times are known when they are
+requested, so its whole queue is one number, the time at which it is free (``sim/arbiter.py`` has
+ports that decide themselves whom they serve next). Hence the only thing that has to
 happen in the order of time is requesting ports: each ``Issue`` is one SimPy event. What lies
 between (tokens) is arithmetic on clocks that every process keeps for itself, done as soon as
 the numbers are known. Requests at the same time are served in the order of the processes'
@@ -18,9 +19,9 @@ were created.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 import simpy
 from simpy.events import EventPriority
@@ -63,6 +64,14 @@ class Port:
     name: str
     free_ps: int = 0
 
+    def state(self, now_ps: int) -> object:
+        """All that the future depends on, relative to now: times that have passed are now."""
+        return max(self.free_ps - now_ps, 0)
+
+    def skip(self, span_ps: int) -> None:
+        """Move on in time."""
+        self.free_ps += span_ps
+
 
 @dataclass(slots=True, eq=False)
 class Channel:
@@ -84,15 +93,23 @@ class Transfer(Protocol):
         ...
 
 
+class UnderWay(Protocol):
+    """An operation that waits for ports that decide whom they serve: see ``sim/arbiter.py``."""
+
+    admitted: int
+    waiting: int
+    done_ps: int
+
+    def skip(self, span_ps: int) -> None:
+        """Move on in time."""
+        ...
+
+
 class Instruction(Protocol):
     """One step of a script."""
 
     def step(self, process: Process) -> bool:
         """Do it and go to the next instruction; False if the process has to wait here."""
-        ...
-
-    def waits_for(self) -> str:
-        """For people who read about a deadlock."""
         ...
 
 
@@ -102,7 +119,7 @@ class Process:
 
     ``time_ps`` is when it can do its next step, ``finish_ps`` when the results of all that it
     has issued are complete. It rests at an ``Issue``, to be woken at ``wake_ps``, or at a
-    ``Take`` from an empty channel (``wake_ps`` is None).
+    ``Take`` from an empty channel (``wake_ps`` is None), or with an operation ``under_way``.
     """
 
     name: str
@@ -115,6 +132,7 @@ class Process:
     finish_ps: int = 0
     wake: Wake = field(init=False)
     wake_ps: int | None = None
+    under_way: UnderWay | None = None
 
     def life(self) -> Generator[simpy.Event, None, None]:
         env, script = self.world.env, self.script
@@ -122,11 +140,10 @@ class Process:
         self.advance()
         while not self.finished:
             yield self.wake
-            issue = script[self.position]
-            assert isinstance(issue, Issue)
-            issue.request(self)
+            operation = cast(Operation, script[self.position])
             self.wake, self.wake_ps = Wake(env), None
-            self.advance()
+            if operation.begin(self):
+                self.advance()
 
     def advance(self) -> None:
         """All steps up to where it has to rest. Called by itself or by who sends it a token."""
@@ -152,6 +169,14 @@ class Process:
         self.wake_at(self.wake_ps)
 
 
+class Operation(Protocol):
+    """An instruction that asks for ports."""
+
+    def begin(self, process: Process) -> bool:
+        """What happens when the time has come; False if the process has to wait for ports."""
+        ...
+
+
 #: Called with the process (its ``time_ps`` is when all ports are done), the operation,
 #: when it was issued and what each port did: [(port, start_ps, end_ps)].
 IssueListener = Callable[[Process, PricedOp, int, list[tuple[str, int, int]]], None]
@@ -174,8 +199,7 @@ class Issue:
         process.wake_at(process.time_ps)
         return False
 
-    def request(self, process: Process) -> None:
-        """What happens when the time has come."""
+    def begin(self, process: Process) -> bool:
         issued = done = process.time_ps
         for port, busy_ps, recovery_ps in self.ports:
             start = port.free_ps
@@ -199,9 +223,7 @@ class Issue:
             buses = zip(self.transfers, moved, strict=True)
             served += [(t.port_name, start, end) for t, (start, end, _) in buses]
             self.listener(process, self.op, issued, served)
-
-    def waits_for(self) -> str:
-        return f"the time to {self.op.name}"
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,9 +242,6 @@ class Put:
             receiver.advance()
         return True
 
-    def waits_for(self) -> str:
-        return "nothing"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Take:
@@ -240,9 +259,6 @@ class Take:
             process.time_ps = token
         process.position += 1
         return True
-
-    def waits_for(self) -> str:
-        return self.channel.meaning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,15 +285,3 @@ class EndOfLoop:
         if self.watch is not None:
             self.watch(process)
         return True
-
-    def waits_for(self) -> str:
-        return "nothing"
-
-
-def stuck(processes: Iterable[Process]) -> str:
-    """Who waits for what, one process per line."""
-    return "\n".join(
-        f"{p.name} waits for {p.script[p.position].waits_for()}"
-        for p in processes
-        if not p.finished
-    )

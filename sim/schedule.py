@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from arch.dram_device import DramDevice
+from arch.spec import Arbiter
 from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
-from sim.ports import Prices, occupancy_ps
+from sim.ports import Prices, occupancy_ps, ports_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class Schedule:
     """``stages`` in program order; ``ports`` in the order in which they are first used.
 
     ``devices`` are ports of memories that are simulated in detail, ``operand_bytes`` is how much
-    room each operand has there.
+    room each operand has there. ``arbiters`` are those of ports that are more than first come,
+    first served.
     """
 
     body: tuple[Step, ...]
@@ -106,6 +108,7 @@ class Schedule:
     ports: tuple[str, ...]
     devices: Mapping[str, DramDevice] = field(default_factory=dict)
     operand_bytes: Mapping[int, int] = field(default_factory=dict)
+    arbiters: Mapping[str, Arbiter] = field(default_factory=dict)
 
 
 #: The operand of what a computation moves by itself, of whatever operands.
@@ -188,7 +191,19 @@ def build_schedule(
         ports=tuple(builder.ports),
         devices={name: device for name, device in devices.items() if name in builder.ports},
         operand_bytes={o: (operand_bytes or {}).get(o, total) for o, total in moved.items()},
+        arbiters=_arbiters(prices, builder.ports),
     )
+
+
+def _arbiters(prices: Prices, used: Mapping[str, None]) -> dict[str, Arbiter]:
+    """In the order in which the ports are first used."""
+    found = {
+        port: price.arbiter
+        for component, price in prices.items()
+        if not price.arbiter.is_plain
+        for port in ports_of(component)
+    }
+    return {port: found[port] for port in used if port in found}
 
 
 def operations(steps: tuple[Step, ...]) -> Iterator[tuple[int, PricedOp]]:

@@ -18,10 +18,11 @@ no sensible mapping has) are not waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sim.arbiter import ArbitratedPort, Ask, Demand, importance
 from sim.device_port import DevicePort, device_ports
 from sim.process import (
     FIRST_RANK,
@@ -80,7 +81,10 @@ class LoopUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast:
-    """Everybody on stage: processes in rank order, ports, and what each loop involves."""
+    """Everybody on stage: processes in rank order, ports, and what each loop involves.
+
+    A device's service is the device's own, but its port may have an arbiter.
+    """
 
     processes: tuple[Process, ...]
     ports: dict[str, Port]
@@ -131,7 +135,7 @@ class _Author:
         self.watcher = watcher
         self.listener = listener
         self.devices = device_ports(schedule)
-        self.ports = {name: Port(name) for name in schedule.ports if name not in self.devices}
+        self.ports = {name: self._port(name) for name in schedule.ports}
         self.channels: dict[tuple[str, Stage, Stage | None], Channel] = {}
         self.loops: dict[int, LoopUse] = {}
         self.emptied = _emptied_stages(schedule.body)
@@ -147,7 +151,25 @@ class _Author:
         ]
         for stage in stages:
             self._channel("free slot", stage).tokens_ps.extend([0] * stage.slots)
+        self._rank_ports(processes)
         return Cast(tuple(processes), self.ports, self.loops, self.devices)
+
+    def _port(self, name: str) -> Port:
+        arbiter = self.schedule.arbiters.get(name)
+        return (
+            Port(name)
+            if arbiter is None
+            else ArbitratedPort(name, world=self.world, arbiter=arbiter)
+        )
+
+    def _rank_ports(self, processes: list[Process]) -> None:
+        """Ports decide after all requests of the same time."""
+        arbitrated = [port for port in self.ports.values() if isinstance(port, ArbitratedPort)]
+        for number, port in enumerate(arbitrated):
+            port.rank = FIRST_RANK + len(processes) + number
+            port.importance = {
+                p.rank: (importance(port.arbiter, p.name), p.rank) for p in processes
+            }
 
     def _channel(self, what: str, stage: Stage, inner: Stage | None = None) -> Channel:
         """``inner`` tells apart what a stage exchanges with the stages inside it."""
@@ -160,13 +182,25 @@ class _Author:
     def _issue(self, op: PricedOp | None) -> tuple[Instruction, ...]:
         if op is None:
             return ()
+        if any(name in self.schedule.arbiters for name, _ in op.occupancy_ps):
+            return (Ask(op, tuple(self._demands(op)), self.listener),)
         ports = tuple(
             (self.ports[name], ps, op.recovery_of(name))
             for name, ps in op.occupancy_ps
-            if name in self.ports
+            if name not in self.devices
         )
-        transfers = tuple(DeviceTransfer(self.devices[a.port], a) for a in op.accesses)
-        return (Issue(op, ports, self.listener, transfers),)
+        return (Issue(op, ports, self.listener, self._transfers(op, op.accesses)),)
+
+    def _demands(self, op: PricedOp) -> Iterator[Demand]:
+        for name, ps in op.occupancy_ps:
+            accesses = [access for access in op.accesses if access.port == name]
+            transfers = self._transfers(op, accesses)
+            yield Demand(self.ports[name], ps, op.recovery_of(name), transfers)
+
+    def _transfers(
+        self, op: PricedOp, accesses: Iterable[DeviceAccess]
+    ) -> tuple[DeviceTransfer, ...]:
+        return tuple(DeviceTransfer(self.devices[access.port], access) for access in accesses)
 
     def _compute_part(self) -> _Part:
         def enter(tile: HeldTile) -> Iterable[Instruction]:
@@ -258,6 +292,9 @@ def _note_use(use: LoopUse, instruction: Instruction) -> None:
         case Issue(ports=ports, transfers=transfers):
             use.unsteady = use.unsteady or bool(transfers)
             use.ports |= dict.fromkeys(port for port, *_ in ports)
+        case Ask(demands=demands):
+            use.unsteady = use.unsteady or any(demand.transfers for demand in demands)
+            use.ports |= dict.fromkeys(demand.port for demand in demands)
         case Put(channel) | Take(channel):
             use.channels[channel] = None
 

@@ -3,14 +3,14 @@
 Between two iterations of a loop of the compute process, the state of everything that the loop
 can touch is compared with earlier iterations. The state is all that the future depends on:
 where each process is (in the loop, relative to the compute process) and, relative to now, its
-clock, the tokens under way and when each port is free; times that have passed are equal to
-now, since nothing can happen earlier. When the state repeats after P iterations and T
+clock, the tokens under way, when each port is free and who waits there; times that have passed
+are equal to now, since nothing can happen earlier. When the state repeats after P iterations and T
 picoseconds, so will everything that followed it, and m whole periods are skipped: counters move
 by m*P, times by m*T. It is exact because m is limited so that
 
 - no process in the loop comes to the loop's end, which it would notice, and
 - no process elsewhere in the program (none of which has moved during the period) is due to
-  wake up.
+  wake up, and no arbiter elsewhere to decide.
 
 What does not take part keeps its times, for example a long transfer that is under way.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sim.arbiter import ArbitratedPort
 from sim.process import Process, World
 from sim.schedule import Loop
 from sim.scripts import Cast, LoopUse
@@ -79,6 +80,11 @@ class SteadyState:
             watch.active = not watch.use.unsteady
             taking_part = {member.process for member in watch.use.members}
             watch.others = tuple(p for p in cast.processes if p not in taking_part)
+            watch.deciding = tuple(
+                port
+                for port in cast.ports.values()
+                if isinstance(port, ArbitratedPort) and port not in watch.use.ports
+            )
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +94,8 @@ class _LoopWatch:
     window_ps: tuple[int, int]
     use: LoopUse = field(init=False)
     others: tuple[Process, ...] = ()
+    #: arbitrated ports that the loop does not use
+    deciding: tuple[ArbitratedPort, ...] = ()
     active: bool = True
     #: state -> (iteration, time) in the current run of the loop
     seen: dict[State, tuple[int, int]] = field(default_factory=dict)
@@ -126,11 +134,13 @@ class _LoopWatch:
                 counters[level] -= iteration
                 state.append(max(p.time_ps - now, 0))
                 state.append(max(p.finish_ps - now, 0))
-            state.append((p.position, *counters))
-        state.extend((p.position, *p.counters) for p in self.others)
+                if p.under_way is not None:
+                    state.append(max(p.under_way.done_ps - now, 0))
+            state.append((p.position, *_progress(p), *counters))
+        state.extend((p.position, *_progress(p), *p.counters) for p in self.others)
         for channel in self.use.channels:
             state.append(tuple([max(token - now, 0) for token in channel.tokens_ps]))
-        state.extend(max(port.free_ps - now, 0) for port in self.use.ports)
+        state.extend(port.state(now) for port in self.use.ports)
         return inside, tuple(state)
 
     def _periods(self, inside: list[Process], period: int, span: int, now: int) -> int:
@@ -139,9 +149,10 @@ class _LoopWatch:
         begin, end = self.window_ps
         if now < end and span > 0:
             times = min(times, max(begin - now, 0) // span)
-        for p in self._outside(inside):
-            if p.wake_ps is not None and span > 0:
-                times = min(times, (p.wake_ps - now - 1) // span)
+        due = [p.wake_ps for p in self._outside(inside)] + [port.grant_ps for port in self.deciding]
+        for time_ps in due:
+            if time_ps is not None and span > 0:
+                times = min(times, (time_ps - now - 1) // span)
         return times
 
     def _outside(self, inside: list[Process]) -> list[Process]:
@@ -165,11 +176,21 @@ class _LoopWatch:
             p.finish_ps += span
             if p.wake_ps is not None:
                 p.wake_ps += span
+            if p.under_way is not None:
+                p.under_way.skip(span)
         for channel in self.use.channels:
             for position in range(len(channel.tokens_ps)):
                 channel.tokens_ps[position] += span
         for port in self.use.ports:
-            port.free_ps += span
+            port.skip(span)
         self.world.skipped_ps += span
         for p in self._outside(inside):
             p.reschedule()
+        for port in self.deciding:
+            port.reschedule()
+
+
+def _progress(process: Process) -> tuple[int, ...]:
+    """Through the ports of an operation that waits for them."""
+    under_way = process.under_way
+    return () if under_way is None else (under_way.admitted, under_way.waiting)

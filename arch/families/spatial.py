@@ -16,8 +16,9 @@ from arch import technology
 from arch.datatypes import datatype
 from arch.dram_device import DramDevice
 from arch.families.dram_system import device_named
+from arch.families.spatial_rules import STATIONARY
 from arch.families.spatial_schema import (
-    STATIONARY,
+    Arbitrated,
     ComponentConfig,
     DramConfig,
     NocConfig,
@@ -34,6 +35,7 @@ from arch.spec import (
     DIM_CLASSES,
     PS_PER_S,
     ROLES,
+    Arbiter,
     Architecture,
     Axis,
     Component,
@@ -91,6 +93,7 @@ def _network(name: str, config: NocConfig) -> Iterator[NocLink]:
             bytes_per_s=bytes_per_s,
             pj_per_byte=float(config.energy),
             transit_ps=0 if number else transit_ps,
+            arbiter=_arbiter(config),
         )
 
 
@@ -208,6 +211,14 @@ def _component(name: str, config: SingleConfig, chip: _Chip) -> Component:
             return _vector_unit(name, config, chip)
 
 
+def _arbiter(config: Arbitrated) -> Arbiter:
+    return Arbiter(
+        policy=config.arbitration,
+        order=tuple(config.priority),
+        queue=None if isinstance(config.queue, str) else config.queue,
+    )
+
+
 def _bandwidth(value: float | str, instances: int) -> int | None:
     """Of all instances together; ``unlimited`` is never the bottleneck."""
     return None if isinstance(value, str) else round(value) * instances
@@ -233,6 +244,7 @@ def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
         write_pj_per_byte=energy,
         latency_ps=latency_ps,
         device=device,
+        arbiter=_arbiter(config),
         area_mm2=config.area,
         leakage_w=config.leakage,
     )
@@ -258,6 +270,7 @@ def _sram(name: str, config: SramConfig, chip: _Chip) -> Sram:
         double_buffered=config.double_buffered,
         wide_outputs=config.final_outputs == "wide",
         may_bypass=tuple(config.may_bypass),
+        arbiter=_arbiter(config),
         area_mm2=chip.auto(config.area, technology.sram_area_mm2(node, size)),
         leakage_w=chip.auto(config.leakage, technology.sram_leakage_w(node, size)),
     )
@@ -283,6 +296,7 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
         serves=chip.array,
         double_buffered=config.double_buffered,
         may_bypass=tuple(config.may_bypass),
+        arbiter=_arbiter(config),
         area_mm2=area,
         leakage_w=chip.auto(config.leakage, technology.logic_leakage_w(area)),
     )

@@ -32,6 +32,7 @@ COMMANDS = {
     "search": "Search hardware and mapping together; write a report.",
     "simulate": "Simulate a workload on an architecture.",
     "map": "Find the best mapping of each operator.",
+    "overlap": "Say how far an operator's output may overwrite its input.",
     "match": "List which loops of an operator a hardware intrinsic can execute.",
     "validate": "Predict measured kernels and say how far off the predictions are.",
     "check": "Check configuration files without running anything.",

@@ -34,6 +34,8 @@ def _bound(plan: MemoryPlan) -> str:
 
 
 def _name(step: Step) -> str:
+    if step.is_call:
+        return step.name
     if len(step.layers) == 1:
         return step.layers[0]
     patches = f", {step.patches} patches" if step.patches > 1 else ", by rows"

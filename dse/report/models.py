@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from arch.errors import InputError, Problem
 from arch.registry import family_named
 from arch.spec import Architecture
 from arch.technology import CORNERS
@@ -18,6 +19,7 @@ from dse.report.evidence import (
     TechnologyRange,
     WorkloadSummary,
 )
+from dse.search import fingerprint
 from dse.study import Study
 from dse.trial import Trial
 from mapper.cost import Mappings, Metrics
@@ -32,6 +34,19 @@ from sim.timeline import Slice, timeline
 
 #: The parameter that chooses among the sources of the technology's numbers.
 CORNER = "corner"
+
+
+def _refuse_changed(study: Study, workloads: Mapping[str, Workload]) -> None:
+    moved = [s for s, w in workloads.items() if study.workloads[s] != fingerprint(w)]
+    if moved:
+        raise InputError(
+            Problem(
+                f"workload {spec}: the network that it names is another than the one searched "
+                "for; restore that one, or search again with another --out",
+                where=str(study.run_dir),
+            )
+            for spec in moved
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +71,13 @@ class _Mapped:
 
 
 def collect(study: Study) -> Evidence:
-    """Everything but the mapping search: mappings are those that the trials recorded."""
+    """Everything but the mapping search: mappings are those that the trials recorded.
+
+    ``InputError`` if a workload is not the one that was searched for: its mappings would be wrong.
+    """
     config = study.config
     workloads = {w.spec: load_workload(w.spec) for w in config.workloads}
+    _refuse_changed(study, workloads)
     found = [d.trial for d in recommended(study.feasible, study.objective_keys)]
     wanted = {t.number: t for t in (study.start, *found)}
     architectures = {n: config.architecture(t.overrides) for n, t in wanted.items()}

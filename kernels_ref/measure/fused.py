@@ -1,7 +1,7 @@
 """Check and time the fused kernels on this machine's GPU: ``python -m kernels_ref.measure.fused``.
 
-Each result is compared with its definition, then our kernel and torch's own are timed in a graph
-of calls on rotating buffers.
+Each result is compared with its definition, then our kernel and torch's are timed in a graph of
+calls on rotating buffers. Without ``--out`` the table is only printed; ``--list`` names all.
 """
 
 from __future__ import annotations
@@ -16,48 +16,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernels_ref.fused import FUSED, Fused
+from kernels_ref.fused.record import Fused
+from kernels_ref.fused.registry import FUSED
+from kernels_ref.measure.fused_sizes import SIZES
 from kernels_ref.measure.kernels import Card, elapsed_us, set_count
 from kernels_ref.measure.library import calls_per_graph, capture_kept
 
-COLUMNS = ("kernel", "sizes", "relative_error", "tolerance", "triton_us", "torch_us", "ratio")
+COLUMNS = (
+    "kernel", "sizes", "relative_error", "tolerance", "triton_us", "torch_us", "ratio",
+    "torch_call", "torch_own", "tflops", "gb_per_s",
+)  # fmt: skip
 SAMPLES = 15
-PRODUCTS = (
-    {"M": 8192, "N": 8192, "K": 8192},
-    {"M": 4096, "N": 4096, "K": 4096},
-    {"M": 512, "N": 4096, "K": 4096},
-    {"M": 64, "N": 14336, "K": 4096},
-)
-WEIGHTS = (
-    {"M": 1, "N": 14336, "K": 4096},
-    {"M": 16, "N": 4096, "K": 14336},
-    {"M": 128, "N": 14336, "K": 4096},
-    {"M": 4096, "N": 4096, "K": 4096},
-)
-ROWS = ({"R": 128, "C": 4096}, {"R": 4096, "C": 4096}, {"R": 16384, "C": 8192})
-SIZES: dict[str, Sequence[dict[str, int]]] = {
-    "gemm_int8": PRODUCTS,
-    "gemm_fp8": PRODUCTS,
-    "gemm_w4a16": WEIGHTS,
-    "gemm_lut4": WEIGHTS,
-    "gemm_ternary": WEIGHTS,
-    "flash_attention": (
-        {"B": 4, "H": 32, "Hkv": 8, "Sq": 2048, "Skv": 2048, "D": 128, "causal": 1},
-        {"B": 1, "H": 16, "Hkv": 16, "Sq": 8192, "Skv": 8192, "D": 64, "causal": 1},
-        {"B": 2, "H": 16, "Hkv": 16, "Sq": 4096, "Skv": 4096, "D": 128, "causal": 0},
-        {"B": 8, "H": 32, "Hkv": 8, "Sq": 500, "Skv": 500, "D": 64, "causal": 1},
-    ),
-    "decode_attention": (
-        {"B": 16, "H": 32, "Hkv": 8, "Skv": 4096, "D": 128},
-        {"B": 64, "H": 32, "Hkv": 8, "Skv": 8000, "D": 128},
-        {"B": 1, "H": 32, "Hkv": 8, "Skv": 16384, "D": 128},
-    ),
-    "layer_norm": ROWS,
-    "rms_norm": ROWS,
-}
+MOST_SETS = 16
+
+Sizes = dict[str, int]
 
 
-def _time_us(calls: Sequence[Callable[[], Any]]) -> float:
+def time_us(calls: Sequence[Callable[[], Any]]) -> float:
     """Median time of a call in graph replays."""
     for call in calls[:2]:
         call()
@@ -69,53 +44,72 @@ def _time_us(calls: Sequence[Callable[[], Any]]) -> float:
     return statistics.median(samples)
 
 
-def _error(kernel: Fused, inputs: tuple[Any, ...]) -> float:
+def relative_error(kernel: Fused, inputs: tuple[Any, ...]) -> float:
     exact = kernel.reference(*inputs).double()
-    return float((kernel.triton(*inputs).double() - exact).norm() / exact.norm())
+    found = kernel.triton(*inputs).double()
+    return float((found - exact).norm() / exact.norm())
 
 
-def _library(kernel: Fused, inputs: tuple[Any, ...]) -> Callable[..., Any]:
-    """torch's own; where there is none, a product with weights that were expanded beforehand."""
+def measured(kernel: Fused, sizes: Sizes, card: Card, generator: Any) -> list[str]:
+    counts = kernel.counts(sizes)
+    sets = min(MOST_SETS, set_count(counts.bytes, card.l2_bytes))
+    inputs = [kernel.inputs(sizes, generator) for _ in range(sets)]
+    error = relative_error(kernel, inputs[0])
+    ours = time_us([partial(kernel.triton, *given) for given in inputs])
+    theirs = time_us([kernel.baseline(*given) for given in inputs])
+    return [
+        kernel.name, json.dumps(sizes), f"{error:.3g}", f"{kernel.tolerance:.3g}", f"{ours:.4g}",
+        f"{theirs:.4g}", f"{ours / theirs:.3f}", kernel.baseline_name, str(int(kernel.own)),
+        f"{counts.flops / ours / 1e6:.4g}", f"{counts.bytes / ours / 1e3:.4g}",
+    ]  # fmt: skip
+
+
+def checked(kernel: Fused, sizes: Sizes, generator: Any) -> list[str]:
+    error = relative_error(kernel, kernel.inputs(sizes, generator))
+    return [kernel.name, json.dumps(sizes), f"{error:.3g}", f"{kernel.tolerance:.3g}"]
+
+
+def rows(names: Sequence[str], check: bool) -> Iterator[list[str]]:
     import torch
 
-    if kernel.library is not None:
-        return kernel.library
-    (n, x) = inputs[2].shape[0], inputs[0]
-    weights = torch.randn((n, x.shape[1]), dtype=x.dtype, device=x.device)
-    return lambda x, *rest: torch.matmul(x, weights.t())
-
-
-def measured(card: Card, generator: Any) -> Iterator[list[str]]:
-    for name, kernel in FUSED.items():
+    card = Card()
+    generator = torch.Generator("cuda").manual_seed(0)
+    for name in names:
         for sizes in SIZES[name]:
-            moved = kernel.counts(sizes).bytes
-            sets = min(32, set_count(moved, card.l2_bytes))
-            inputs = [kernel.inputs(sizes, generator) for _ in range(sets)]
-            error = _error(kernel, inputs[0])
-            ours = _time_us([partial(kernel.triton, *given) for given in inputs])
-            own = _library(kernel, inputs[0])
-            theirs = _time_us([partial(own, *given) for given in inputs])
-            numbers = (f"{error:.3g}", f"{kernel.tolerance:.3g}", f"{ours:.4g}", f"{theirs:.4g}")
-            yield [name, json.dumps(sizes), *numbers, f"{ours / theirs:.3f}"]
+            if check:
+                yield checked(FUSED[name], sizes, generator)
+            else:
+                yield measured(FUSED[name], sizes, card, generator)
+
+
+def listing() -> str:
+    return "".join(
+        f"{kernel.name}: {kernel.what}\n    {kernel.source}; beside {kernel.baseline_name}\n"
+        for kernel in FUSED.values()
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    import torch
-
     parser = argparse.ArgumentParser(prog="python -m kernels_ref.measure.fused")
     parser.description = __doc__
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="folder for the CSV")
+    parser.add_argument("--kernel", nargs="*", default=list(FUSED), choices=list(FUSED))
+    parser.add_argument("--check", action="store_true", help="compare results, time nothing")
+    parser.add_argument("--list", action="store_true", help="say which kernels there are")
     given = parser.parse_args(arguments)
-    given.out.mkdir(parents=True, exist_ok=True)
-    generator = torch.Generator("cuda").manual_seed(0)
-    with (given.out / "h200_fused.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in measured(Card(), generator):
-            writer.writerow(row)
-            file.flush()
-            sys.stdout.write(",".join(row) + "\n")
-    return 0
+    if given.list:
+        sys.stdout.write(listing())
+        return 0
+    found = []
+    for row in rows(given.kernel, given.check):
+        found.append(row)
+        sys.stdout.write(",".join(row) + "\n")
+        sys.stdout.flush()
+    if given.out is not None:
+        given.out.mkdir(parents=True, exist_ok=True)
+        with (given.out / "h200_fused.csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([COLUMNS[: len(found[0])], *found])
+    return 0 if all(float(row[2]) <= float(row[3]) for row in found) else 1
 
 
 if __name__ == "__main__":

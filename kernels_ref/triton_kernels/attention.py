@@ -3,134 +3,199 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from kernels_ref.triton_kernels.gemm import FULL_GPU_PROGRAMS
+from kernels_ref.triton_kernels.tiles import interpreted
 
 #: log2(e): exponentials are taken to base 2, which is what the hardware does.
 LOG2_E = 1.4426950408889634
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionTile:
+    """Queries and keys of a program's step, and how Triton compiles it."""
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+
+
+SMALL_TILE = AttentionTile(queries=16, keys=16, warps=4, stages=1)
+
+
+def by_heads(x: torch.Tensor, rows: int) -> TensorDescriptor:
+    """``x[B, H, S, D]`` for loads of ``rows`` tokens of one head; past its end there are zeros."""
+    batch, heads, length, depth = x.shape
+    return TensorDescriptor.from_tensor(x.view(batch * heads, length, depth), [1, rows, depth])
+
+
 @triton.jit
-def _step(
-    q, k_ptr, v_ptr, state, start, queries, scale, length, depth: tl.constexpr,
-    tile_k: tl.constexpr, masked: tl.constexpr, causal: tl.constexpr
-):  # fmt: skip
-    top, total, sums = state
-    keys = start + tl.arange(0, tile_k)
-    along = tl.arange(0, depth)
-    inside = (keys < length)[:, None]
-    k = tl.load(k_ptr + keys[:, None] * depth + along[None, :], mask=inside, other=0.0)
-    scores = tl.dot(q, tl.trans(k)) * scale
+def rows_of(desc, head, start, rows: tl.constexpr, depth: tl.constexpr):
+    return tl.reshape(desc.load([head, start, 0]), (rows, depth))
+
+
+@triton.jit
+def _scores(q, k, start, queries, length, tile_k: tl.constexpr, masked: tl.constexpr,
+            causal: tl.constexpr, window: tl.constexpr):  # fmt: skip
+    scores = tl.dot(q, tl.trans(k))
     if masked:
-        seen = (keys < length)[None, :]
+        keys = (start + tl.arange(0, tile_k))[None, :]
+        seen = keys < length
         if causal:
-            seen = seen & (keys[None, :] <= queries[:, None])
+            seen = seen & (keys <= queries[:, None])
+        if window > 0:
+            seen = seen & (keys > queries[:, None] - window)
         scores = tl.where(seen, scores, float("-inf"))
-    new_top = tl.maximum(top, tl.max(scores, axis=1))
-    weights = tl.exp2(scores - new_top[:, None])
-    shrink = tl.exp2(top - new_top)
+    return scores
+
+
+@triton.jit
+def step(
+    q, k, v, state, start, queries, scale, length, tile_k: tl.constexpr, masked: tl.constexpr,
+    causal: tl.constexpr, window: tl.constexpr
+):  # fmt: skip
+    """Online softmax over one tile of keys: maxima, sums of exponentials, weighted values."""
+    top, total, sums = state
+    scores = _scores(q, k, start, queries, length, tile_k, masked, causal, window)
+    new_top = tl.maximum(top, tl.max(scores, axis=1) * scale)
+    # Of a row that has seen no key yet, the maximum is no number to subtract.
+    base = tl.where(new_top == float("-inf"), 0.0, new_top) if window > 0 else new_top
+    weights = tl.exp2(scores * scale - base[:, None])
+    shrink = tl.exp2(top - base)
     total = total * shrink + tl.sum(weights, axis=1)
-    v = tl.load(v_ptr + keys[:, None] * depth + along[None, :], mask=inside, other=0.0)
     sums = tl.dot(weights.to(v.dtype), v, sums * shrink[:, None])
     return new_top, total, sums
 
 
 @triton.jit
+def begin(rows: tl.constexpr, depth: tl.constexpr):
+    return (
+        tl.full((rows,), float("-inf"), tl.float32),
+        tl.zeros((rows,), tl.float32),
+        tl.zeros((rows, depth), tl.float32),
+    )
+
+
+@triton.jit
 def _forward(
-    q_ptr, k_ptr, v_ptr, out_ptr, length_q, length_k, heads, group, scale,
-    depth: tl.constexpr, tile_q: tl.constexpr, tile_k: tl.constexpr, causal: tl.constexpr
+    q_desc, k_desc, v_desc, out_desc, lse_ptr, length_q, length_k, heads, group, scale,
+    depth: tl.constexpr, tile_q: tl.constexpr, tile_k: tl.constexpr, causal: tl.constexpr,
+    window: tl.constexpr
 ):  # fmt: skip
     # Long rows of a causal triangle first.
     tile = tl.num_programs(0) - 1 - tl.program_id(0) if causal else tl.program_id(0)
     head = tl.program_id(1)
     queries = tile * tile_q + tl.arange(0, tile_q)
-    along = tl.arange(0, depth)
     shared = (head // heads) * (heads // group) + (head % heads) // group
-    q_at = (head.to(tl.int64) * length_q + queries[:, None]) * depth + along[None, :]
-    q = tl.load(q_ptr + q_at, mask=(queries < length_q)[:, None], other=0.0)
-    k_base = k_ptr + shared.to(tl.int64) * length_k * depth
-    v_base = v_ptr + shared.to(tl.int64) * length_k * depth
-    state = (
-        tl.full((tile_q,), float("-inf"), tl.float32),
-        tl.zeros((tile_q,), tl.float32),
-        tl.zeros((tile_q, depth), tl.float32),
-    )
+    q = rows_of(q_desc, head, tile * tile_q, tile_q, depth)
+    state = begin(tile_q, depth)
     stop = tl.minimum(length_k, (tile + 1) * tile_q) if causal else length_k
     full = (tl.minimum(tile * tile_q, length_k) if causal else length_k) // tile_k * tile_k
-    for start in range(0, full, tile_k):
-        state = _step(
-            q, k_base, v_base, state, start, queries, scale, length_k, depth, tile_k, False, causal
-        )
+    if window > 0:
+        full = tl.maximum(0, tile * tile_q - window + 1) // tile_k * tile_k
+    else:
+        for start in range(0, full, tile_k):
+            k = rows_of(k_desc, shared, start, tile_k, depth)
+            v = rows_of(v_desc, shared, start, tile_k, depth)
+            state = step(
+                q, k, v, state, start, queries, scale, length_k, tile_k, False, causal, window
+            )
     for start in range(full, stop, tile_k):
-        state = _step(
-            q, k_base, v_base, state, start, queries, scale, length_k, depth, tile_k, True, causal
-        )
-    _, total, sums = state
-    out = (sums / total[:, None]).to(out_ptr.dtype.element_ty)
-    tl.store(out_ptr + q_at, out, mask=(queries < length_q)[:, None])
+        k = rows_of(k_desc, shared, start, tile_k, depth)
+        v = rows_of(v_desc, shared, start, tile_k, depth)
+        state = step(q, k, v, state, start, queries, scale, length_k, tile_k, True, causal, window)
+    top, total, sums = state
+    out = (sums / total[:, None]).to(out_desc.dtype)
+    out_desc.store([head, tile * tile_q, 0], tl.reshape(out, (1, tile_q, depth)))
+    at = head.to(tl.int64) * length_q + queries
+    tl.store(lse_ptr + at, top + tl.log2(total), mask=queries < length_q)
 
 
-def flash_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
-) -> torch.Tensor:
-    """``q[B, H, Sq, D]``, ``k`` and ``v`` ``[B, Hkv, Skv, D]``; D is a power of two."""
+def forward_tile(depth: int) -> AttentionTile:
+    """The fastest tried on an H200 (2026-11-30, ``kernels_ref.measure.tune forward``)."""
+    if interpreted():
+        return SMALL_TILE
+    if depth <= 64:
+        return AttentionTile(queries=64, keys=128, warps=4, stages=2)
+    if depth <= 128:
+        return AttentionTile(queries=128, keys=128, warps=8, stages=3)
+    return AttentionTile(queries=128, keys=64, warps=8, stages=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """Which keys a query sees: all, those up to itself, or only the last ``window`` of these."""
+
+    causal: bool = False
+    window: int = 0
+
+
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: Mask, tile: AttentionTile | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The result, and per query the logarithm to base 2 of its sum of exponentials."""
     batch, heads, length, depth = q.shape
+    tile = tile or forward_tile(depth)
     out = torch.empty_like(q)
-    small = q.device.type == "cpu"
-    tile_q, tile_k = (16, 16) if small else (128, 128 if depth <= 64 else 64)
-    _forward[(triton.cdiv(length, tile_q), batch * heads)](
-        q,
-        k,
-        v,
-        out,
+    lse = torch.empty((batch, heads, length), device=q.device)
+    _forward[(triton.cdiv(length, tile.queries), batch * heads)](
+        by_heads(q, tile.queries),
+        by_heads(k, tile.keys),
+        by_heads(v, tile.keys),
+        by_heads(out, tile.queries),
+        lse,
         length,
         k.shape[2],
         heads,
         heads // k.shape[1],
         LOG2_E / math.sqrt(depth),
         depth=depth,
-        tile_q=tile_q,
-        tile_k=tile_k,
-        causal=causal,
-        num_warps=8,
-        num_stages=3 if depth <= 64 else 2,
+        tile_q=tile.queries,
+        tile_k=tile.keys,
+        causal=mask.causal,
+        window=mask.window,
+        num_warps=tile.warps,
+        num_stages=tile.stages,
     )
-    return out
+    return out, lse
+
+
+def flash_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+) -> torch.Tensor:
+    """``q[B, H, Sq, D]``, ``k`` and ``v`` ``[B, Hkv, Skv, D]``; D is a power of two."""
+    return attend(q, k, v, Mask(causal=causal))[0]
+
+
+def window_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, window: int
+) -> torch.Tensor:
+    """A query sees itself and the ``window - 1`` tokens before it."""
+    return attend(q, k, v, Mask(causal=True, window=window))[0]
 
 
 @triton.jit
 def _decode(
-    q_ptr, k_ptr, v_ptr, part_ptr, stat_ptr, length, scale, per_split, group: tl.constexpr,
+    q_ptr, k_desc, v_desc, part_ptr, stat_ptr, length, scale, per_split, group: tl.constexpr,
     depth: tl.constexpr, tile_k: tl.constexpr, rows: tl.constexpr
 ):  # fmt: skip
     head, split = tl.program_id(0), tl.program_id(1)
     row, along = tl.arange(0, rows), tl.arange(0, depth)
     q_at = (head.to(tl.int64) * group + row[:, None]) * depth + along[None, :]
     q = tl.load(q_ptr + q_at, mask=(row < group)[:, None], other=0.0)
-    base = head.to(tl.int64) * length * depth
-    state = (
-        tl.full((rows,), float("-inf"), tl.float32),
-        tl.zeros((rows,), tl.float32),
-        tl.zeros((rows, depth), tl.float32),
-    )
+    state = begin(rows, depth)
     stop = tl.minimum(length, (split + 1) * per_split)
     for start in range(split * per_split, stop, tile_k):
-        state = _step(
-            q,
-            k_ptr + base,
-            v_ptr + base,
-            state,
-            start,
-            row,
-            scale,
-            stop,
-            depth,
-            tile_k,
-            True,
-            False,
-        )
+        k = rows_of(k_desc, head, start, tile_k, depth)
+        v = rows_of(v_desc, head, start, tile_k, depth)
+        state = step(q, k, v, state, start, row, scale, stop, tile_k, True, False, 0)
     top, total, sums = state
     at = (head.to(tl.int64) * tl.num_programs(1) + split) * rows + row
     tl.store(part_ptr + at[:, None] * depth + along[None, :], sums)
@@ -154,22 +219,31 @@ def _merge(
     tl.store(out_ptr + out_at, sums.to(out_ptr.dtype.element_ty))
 
 
-def decode_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+#: Most programs that share one head's keys, and how many programs the GPU is given per SM.
+MOST_SPLITS = 64
+DECODE_PROGRAMS_PER_SM = 4
+
+
+def decode_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tile: AttentionTile | None = None
+) -> torch.Tensor:
     """One query per sequence: ``q[B, H, 1, D]``, ``k`` and ``v`` ``[B, Hkv, Skv, D]``."""
     batch, heads, _, depth = q.shape
+    tile = tile or AttentionTile(queries=1, keys=64, warps=4, stages=2)
     shared, length = k.shape[1], k.shape[2]
-    group, tile_k = heads // shared, 64
+    group, tile_k = heads // shared, tile.keys
     rows = max(16, triton.next_power_of_2(group))
-    wanted = max(1, min(64, 528 // (batch * shared), triton.cdiv(length, tile_k)))
+    programs = DECODE_PROGRAMS_PER_SM * FULL_GPU_PROGRAMS
+    wanted = max(1, min(MOST_SPLITS, programs // (batch * shared), triton.cdiv(length, tile_k)))
     splits = triton.next_power_of_2(wanted + 1) // 2
     per_split = triton.cdiv(triton.cdiv(length, splits), tile_k) * tile_k
-    splits = triton.next_power_of_2(triton.cdiv(length, per_split))
     parts = torch.empty((batch * shared, splits, rows, depth), device=q.device)
     stats = torch.empty((batch * shared, splits, rows, 2), device=q.device)
     out = torch.empty_like(q)
     _decode[(batch * shared, splits)](
-        q, k, v, parts, stats, length, LOG2_E / math.sqrt(depth), per_split,
-        group=group, depth=depth, tile_k=tile_k, rows=rows, num_warps=4, num_stages=3,
+        q, by_heads(k, tile_k), by_heads(v, tile_k), parts, stats, length,
+        LOG2_E / math.sqrt(depth), per_split, group=group, depth=depth, tile_k=tile_k, rows=rows,
+        num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     _merge[(batch * shared, group)](
         parts, stats, out, group=group, depth=depth, rows=rows, splits=splits, num_warps=4

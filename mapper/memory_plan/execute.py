@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mapper.memory_plan import affine
 from mapper.memory_plan.fused import Rows, fuse
 from mapper.memory_plan.layers import FeatureMap, Layer, Window
 from mapper.memory_plan.lifetimes import maps_of
@@ -65,6 +66,9 @@ class Memory(Protocol):
     def read(self, read: FeatureMap, pixels: Sequence[int]) -> Int8:
         """Values of the pixels (pixels x channels)."""
 
+    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
+        """One value."""
+
     def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
         """Raises ``ClobberedError`` unless they still are what they were."""
 
@@ -81,6 +85,9 @@ class Apart:
 
     def read(self, read: FeatureMap, pixels: Sequence[int]) -> Int8:
         return self.maps[read.name][list(pixels)]
+
+    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
+        return np.int8(self.maps[read.name][pixel, channel])
 
     def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
         return
@@ -114,6 +121,10 @@ class Pool:
         self.check(read, pixels, slice(None))
         return self.bytes[self._addresses(read, pixels)]
 
+    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
+        self.check(read, (pixel,), slice(channel, channel + 1))
+        return np.int8(self.bytes[self._addresses(read, (pixel,))[0, channel]])
+
     def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
         found = self.holds[self._addresses(read, pixels)][:, channels]
         wanted = self._values(read, pixels)[:, channels]
@@ -143,8 +154,7 @@ def reference(layers: Sequence[Layer], values: Values) -> Int8:
     memory = Apart(maps_of(layers))
     memory.maps[layers[0].inputs[0].name] = values.source
     for layer in layers:
-        for pixel in range(layer.output.height * layer.output.width):
-            compute(layer, pixel, memory, values)
+        compute_all(layer, memory, values)
     return memory.maps[layers[-1].output.name]
 
 
@@ -192,10 +202,8 @@ def _run(kernel: _Kernel) -> None:
     elif len(kernel.layers) > 1:
         _run_rows(kernel)
     else:
-        target = kernel.layers[0].output
         unit = max(1, kernel.step.segment_bytes)
-        for pixel in range(target.height * target.width):
-            compute(kernel.layers[0], pixel, kernel.pool, kernel.values, unit)
+        compute_all(kernel.layers[0], kernel.pool, kernel.values, unit)
 
 
 def _run_rows(kernel: _Kernel) -> None:
@@ -246,6 +254,34 @@ def _pixels(of: FeatureMap, patch: Patch) -> Iterator[int]:
     (top, bottom), (left, right) = patch.rows[of.name], patch.columns[of.name]
     for row in range(top, bottom + 1):
         yield from range(row * of.width + left, row * of.width + right + 1)
+
+
+def compute_all(layer: Layer, memory: Memory, values: Values, segment_bytes: int = 1) -> None:
+    """The whole layer, in the order of its kernel."""
+    if layer.kind == "other":
+        _compute_nest(layer, memory)
+        return
+    for pixel in range(layer.output.height * layer.output.width):
+        compute(layer, pixel, memory, values, segment_bytes)
+
+
+def _compute_nest(layer: Layer, memory: Memory) -> None:
+    """A layer of which only the loops are known: a sum in which every load has its weight."""
+    kernels = [affine.steps(layer.nests[source.name]) for source in layer.inputs]
+    for together in zip(*kernels, strict=True):
+        total = 0
+        for source, (_, addresses) in zip(layer.inputs, together, strict=True):
+            for number, address in enumerate(addresses):
+                pixel, channel = divmod(address, source.channels)
+                total += int(memory.read_value(source, pixel, channel)) * _odd(number)
+        for address in together[0][0]:
+            pixel, channel = divmod(address, layer.output.channels)
+            memory.write(layer.output, pixel, channel, max(-128, min(127, total >> 1)))
+
+
+def _odd(number: int) -> int:
+    """Small weights that differ from load to load."""
+    return 3 + 2 * (number % 5)
 
 
 def compute(

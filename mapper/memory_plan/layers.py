@@ -8,10 +8,13 @@ does not matter which importer the workload came from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from arch.datatypes import BITS
+from arch.datatypes import bits_of
 from arch.errors import InputError, Problem
+from mapper.memory_plan.affine import Nest, nest_of
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Access, AffineIndex, Operator, Tensor
 
@@ -60,8 +63,9 @@ class Layer:
 
     ``kind`` is ``conv2d`` (all channels of a window for each output), ``depthwise`` and ``pool``
     (a window of the same channel), ``elementwise`` (the same position of every input), ``dense``
-    (everything for each output) or ``other``, which may read anything at any time. ``rows`` and
-    ``columns`` describe the window.
+    (everything for each output) or ``other``, which may read anything at any time unless
+    ``nests`` (by input) has its loops; so have convolutions in groups. ``rows`` and ``columns``
+    describe the window. ``is_part``: other layers write other parts of the same output.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Layer:
     macs: int
     operations: int
     weight_bytes: int
+    nests: Mapping[str, Nest] = field(default_factory=dict, hash=False)
+    is_part: bool = False
 
     @property
     def is_pointwise(self) -> bool:
@@ -85,17 +91,23 @@ class Layer:
 
 
 def layers_of(workload: Workload) -> tuple[Layer, ...]:
-    """The operators in order. Raises ``InputError`` for a batch of more than one."""
-    return tuple(_layer(workload, operator) for operator in workload.operators)
+    """The operators in order. Raises ``InputError`` for more than one image."""
+    writers = Counter(operator.output.tensor for operator in workload.operators)
+    return tuple(
+        _layer(workload, operator, is_part=writers[operator.output.tensor] > 1)
+        for operator in workload.operators
+    )
 
 
-def _layer(workload: Workload, operator: Operator) -> Layer:
+def _layer(workload: Workload, operator: Operator, *, is_part: bool) -> Layer:
     inputs = tuple(a for a in operator.inputs if workload.tensor(a.tensor).kind != "weight")
     weights = [a for a in operator.inputs if workload.tensor(a.tensor).kind == "weight"]
     windows = _windows(operator, inputs[0]) if inputs else (Window(), Window())
+    kind = _kind(workload, operator, inputs)
+    needs_nests = kind == "other" or (kind == "conv2d" and _is_grouped(operator, inputs[0]))
     return Layer(
         name=operator.name,
-        kind=_kind(workload, operator, inputs),
+        kind=kind,
         inputs=tuple(feature_map(workload, workload.tensor(a.tensor)) for a in inputs),
         output=feature_map(workload, workload.tensor(operator.output.tensor)),
         rows=windows[0],
@@ -103,30 +115,47 @@ def _layer(workload: Workload, operator: Operator) -> Layer:
         macs=operator.macs,
         operations=operator.operations,
         weight_bytes=sum(_bytes(workload.tensor(a.tensor)) for a in weights),
+        nests=_nests(workload, operator, inputs) if needs_nests else {},
+        is_part=is_part,
     )
+
+
+def _nests(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> dict[str, Nest]:
+    """Loops by input, where they say all: one value at a time, each input read in one way."""
+    names = [access.tensor for access in inputs]
+    if operator.whole_dims or operator.side or len(set(names)) < len(names):
+        return {}
+    return {access.tensor: nest_of(workload, operator, access) for access in inputs}
 
 
 def feature_map(workload: Workload, tensor: Tensor) -> FeatureMap:
-    """``(N, C, H, W)`` and ``(N, C)``; any other shape is one row of values."""
+    """``(N, C, H, W)`` and rows of values ``(N, C)``; any other shape is one row."""
     sizes = tensor.shape
-    batch = sizes[0] if len(sizes) in (2, 4) else 1
-    if batch != 1:
-        message = f"tensor {tensor.name} has a batch of {batch}; a microcontroller runs one input"
+    if len(sizes) == 4 and sizes[0] != 1:
+        message = f"tensor {tensor.name} has {sizes[0]} images; a microcontroller runs one"
         raise InputError(Problem(message, where=f"workload {workload.name}"))
-    channels, height, width = (
-        (sizes[1], sizes[2], sizes[3]) if len(sizes) == 4 else (math.prod(sizes), 1, 1)
-    )
+    height, width, channels = _map_shape(sizes)
     return FeatureMap(
         name=tensor.name,
         height=height,
         width=width,
         channels=channels,
-        bytes_per_value=-(-BITS[tensor.dtype] // 8),
+        bytes_per_value=math.ceil(bits_of(tensor.dtype) / 8),
     )
 
 
+def _map_shape(sizes: tuple[int, ...]) -> tuple[int, int, int]:
+    match sizes:
+        case (_, channels, height, width):
+            return height, width, channels
+        case (rows, channels):
+            return rows, 1, channels
+        case _:
+            return 1, 1, math.prod(sizes)
+
+
 def _bytes(tensor: Tensor) -> int:
-    return -(-tensor.elements * BITS[tensor.dtype] // 8)
+    return math.ceil(tensor.elements * bits_of(tensor.dtype) / 8)
 
 
 def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) -> str:
@@ -144,8 +173,24 @@ def _kind(workload: Workload, operator: Operator, inputs: tuple[Access, ...]) ->
     if len(inputs) != 1:
         return "other"
     if not spatial:
-        return "dense"
+        return _matrix_kind(workload, operator, inputs[0])
     return "depthwise" if _is_depthwise(operator, inputs[0]) else "conv2d"
+
+
+def _matrix_kind(workload: Workload, operator: Operator, access: Access) -> str:
+    """A product with one row is dense; with several, each row is a pixel of its own."""
+    sizes = workload.tensor(access.tensor).shape
+    if len(sizes) != 2 or sizes[0] == 1:
+        return "dense"
+    return "conv2d" if access.index[0] == operator.output.index[0] else "other"
+
+
+def _is_grouped(operator: Operator, access: Access) -> bool:
+    """Whether which channels are read depends on those written."""
+    if len(access.index) != 4:
+        return False
+    read = {dim for dim in access.index[1].dims if operator.extents[dim] > 1}
+    return bool(read & set(operator.output.index[1].dims))
 
 
 def _is_depthwise(operator: Operator, access: Access) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mapper.memory_plan.affine import distances
 from mapper.memory_plan.layers import FeatureMap, Layer, Window
 
 
@@ -55,13 +56,15 @@ def segments_of(feature_map: FeatureMap, segment_bytes: int) -> int:
 
 
 def overlap(layer: Layer, segment_bytes: int = 1) -> Overlap:
-    """The least offset before the first input, in closed form.
+    """The least offset before the first input: in closed form, else by the integer program.
 
     The condition is separable over rows and columns of the output, and concave in each, so the
     worst pixel lies where the window leaves the padding, or in a corner. A layer that may read
     anything at any time must not overlap its input at all.
     """
     source, target = layer.inputs[0], layer.output
+    if source.name in layer.nests and not layer.is_part and segment_bytes == 1:
+        return _of_nest(layer)
     inputs, outputs = segments_of(source, segment_bytes), segments_of(target, segment_bytes)
     return Overlap(
         segment_bytes=segment_bytes,
@@ -69,6 +72,18 @@ def overlap(layer: Layer, segment_bytes: int = 1) -> Overlap:
         input_segments=inputs,
         read_segments=_read_segments(layer, segment_bytes),
         output_segments=outputs,
+    )
+
+
+def _of_nest(layer: Layer) -> Overlap:
+    source, target = layer.inputs[0], layer.output
+    found = distances(layer.nests[source.name])
+    return Overlap(
+        segment_bytes=1,
+        offset=max(0, found.offset),
+        input_segments=source.size_bytes,
+        read_segments=max(0, found.read),
+        output_segments=target.size_bytes,
     )
 
 

@@ -34,6 +34,7 @@ class Step:
 
     ``layers`` are names in execution order; several are fused, ``patches`` says in how many
     spatial parts. ``segment_bytes`` is the unit of the kernel's ring addressing (0: none).
+    ``is_call``: a call of a file's runtime, which may cover any number of layers unfused.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Step:
     layer_macs: tuple[int, ...]
     patches: int = 1
     segment_bytes: int = 0
+    is_call: bool = False
 
     @property
     def macs(self) -> int:

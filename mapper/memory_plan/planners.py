@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arch.errors import InputError, Problem, unknown
 from mapper.memory_plan import PLANNER_NAMES, tinyengine, vmcu
 from mapper.memory_plan.arena import TFLM_ALIGNMENT, extent_bytes, first_fit, tflm_order
+from mapper.memory_plan.buffers import tflm_buffers
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.layout import lay_out
 from mapper.memory_plan.lifetimes import lifetimes
@@ -16,6 +17,7 @@ from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
 from mapper.memory_plan.stages import Choice, CycleModel
 from mapper.order import best_order
 from mapper.workload.graph import Workload
+from mapper.workload.runtime import RuntimeGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +35,41 @@ def plan(planner: str, request: Request) -> MemoryPlan:
     """The plan of that planner; ``InputError`` if there is none of that name."""
     if planner not in PLANNERS:
         raise InputError(Problem(unknown("planner", planner, list(PLANNERS)), "planner"))
-    return PLANNERS[planner](request)
+    found = PLANNERS[planner](request)
+    runtime = request.workload.runtime
+    if runtime is None or not runtime.persistent_bytes:
+        return found
+    kept = {**found.extra_bytes, "variables": runtime.persistent_bytes}
+    return replace(found, extra_bytes=kept)
 
 
 def _tflm(request: Request) -> MemoryPlan:
-    """TensorFlow Lite Micro's greedy arena, in the order of the file."""
+    """TensorFlow Lite Micro's greedy arena: in the order of the file, by its own calls."""
     layers = layers_of(request.workload)
-    lives = lifetimes(layers)
-    buffers = [lives[t.name] for t in request.workload.tensors if t.name in lives]
+    buffers = tflm_buffers(request.workload, layers)
     placements = first_fit(tflm_order(buffers), alignment=TFLM_ALIGNMENT)
+    runtime = request.workload.runtime
     return MemoryPlan(
         planner="tflm",
         pool_bytes=extent_bytes(placements, TFLM_ALIGNMENT),
         is_ring=False,
         placements=tuple(placements),
-        steps=_one_by_one(layers),
+        steps=_one_by_one(layers) if runtime is None else _calls(runtime, layers),
         lower_bound_bytes=live_bytes(buffers),
+    )
+
+
+def _calls(runtime: RuntimeGraph, layers: Sequence[Layer]) -> tuple[Step, ...]:
+    """One step per call of the runtime; some cover no layer, a few more than one."""
+    macs = {layer.name: layer.macs for layer in layers}
+    return tuple(
+        Step(
+            name=call.name,
+            layers=call.operators,
+            layer_macs=tuple(macs[name] for name in call.operators),
+            is_call=True,
+        )
+        for call in runtime.calls
     )
 
 

@@ -120,7 +120,12 @@ def _choice(
 
 
 def _units(layer: Layer) -> list[int]:
-    """Segment sizes that leave every pixel dense: common divisors of the pixels, largest first."""
+    """Segment sizes that leave every pixel dense: common divisors of the pixels, largest first.
+
+    Where an integer program says the offset, it does so in bytes.
+    """
+    if layer.nests:
+        return [1]
     common = math.gcd(*(m.pixel_bytes for m in (*layer.inputs, layer.output)))
     return [d for d in range(common, 0, -1) if common % d == 0]
 

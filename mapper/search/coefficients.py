@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from mapper.search.pricing import FloatArray, IntArray
 from mapper.search.space import StageOrder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Coefficients:
-    """What the cost function needs to know beyond volumes."""
+    """What the cost function needs to know beyond volumes; orders of stages have most of it in
+    common."""
 
     run: Execution
     leakage_w: float
@@ -33,14 +35,14 @@ class Coefficients:
     def model(self, order: StageOrder) -> pricing.Model:
         at = {column: i for i, column in enumerate(order.columns)}
         run = self.run
-        issue_ps, aside_ps = self._issue_ps()
+        issue_ps, aside_ps = self._issue_ps
         ticks = math.lcm(issue_ps.denominator, aside_ps.denominator)
-        compute = self.price(self.run.compute)
+        compute = self._prices[run.compute.name]
         axes = {axis.name: axis.size for axis in self.run.intrinsic.axes}
         return pricing.Model(
             stages=self._stages(order, at),
             datapaths=self._datapaths(order, at),
-            memories=np.array([_memory_row(m, self.price(m), self._parts) for m in run.memories]),
+            memories=self._memories,
             axis_columns=np.array(
                 [at[Column("used", over=(axis,))] for axis in order.contended], dtype=np.int64
             ),
@@ -52,9 +54,8 @@ class Coefficients:
             step_ticks=float(issue_ps * ticks),
             aside_ticks=float(aside_ps * ticks),
             step_ticks_per_ps=float(ticks),
-            compute_pj=float(compute.operation_pj * run.operator.points * run.ops_per_point)
-            + sum(self.price(aside.compute).energy_pj(work) for aside, work in self._asides()),
-            least_ps=float(self._least_ps()),
+            compute_pj=self._compute_pj,
+            least_ps=float(self._least_ps),
             leakage_w=float(self.leakage_w),
             objective=self.objective,
             fold_column=at[self._fold_column(order)],
@@ -70,7 +71,26 @@ class Coefficients:
         stages = [s for s, (o, _) in enumerate(order.stages) if o == self.run.stationary]
         return Column("visits", stage=max(stages, default=0)) if order.stages else Column("steps")
 
-    @property
+    @cached_property
+    def _prices(self) -> Mapping[str, Price]:
+        run = self.run
+        components = (*run.memories, run.compute, *(aside.compute for aside in run.asides))
+        return {component.name: self.price(component) for component in components}
+
+    @cached_property
+    def _memories(self) -> FloatArray:
+        rows = (_memory_row(m, self._prices[m.name], self._parts) for m in self.run.memories)
+        return np.array(list(rows))
+
+    @cached_property
+    def _compute_pj(self) -> float:
+        run = self.run
+        operations = run.operator.points * run.ops_per_point
+        return float(self._prices[run.compute.name].operation_pj * operations) + sum(
+            self._prices[aside.compute.name].energy_pj(work) for aside, work in self._asides()
+        )
+
+    @cached_property
     def _parts(self) -> int:
         """Traffic is counted in parts of a bit, so that it stays whole (see ``Price``)."""
         return math.lcm(*(bits.denominator for bits in (*self.run.bits, self.run.partial_bits)))
@@ -79,20 +99,22 @@ class Coefficients:
         for aside in self.run.asides:
             yield aside, aside_work(aside, self.run.operator.extents)
 
+    @cached_property
     def _issue_ps(self) -> tuple[Bits, Bits]:
         """Of the operator's own unit: time of a step, and time of side work done there."""
-        name, step_ps = self.run.compute.name, self.price(self.run.compute).step_ps
+        name = self.run.compute.name
+        step_ps = self._prices[name].step_ps
         aside = sum(work.steps for a, work in self._asides() if a.compute.name == name)
         return step_ps * self.run.issues_per_point, step_ps * aside
 
+    @cached_property
     def _least_ps(self) -> int:
         """How long the busiest of the other units needs, whatever the mapping."""
         works: dict[str, Work] = {}
         for aside, work in self._asides():
             if aside.compute.name != self.run.compute.name:
                 works[aside.compute.name] = works.get(aside.compute.name, Work()) + work
-        units = {aside.compute.name: aside.compute for aside in self.run.asides}
-        busy = (self.price(units[name]).occupancy(work) for name, work in works.items())
+        busy = (self._prices[name].occupancy(work) for name, work in works.items())
         return max((ps for ports in busy for ps in ports.values()), default=0)
 
     def _final_bits(self, operand: int, memory: Memory) -> int:
@@ -101,46 +123,58 @@ class Coefficients:
         return int(bits * self._parts)
 
     def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
-        run = order.run
-        rows = []
+        table = np.zeros((len(order.stages), pricing.STAGE_FIELDS), dtype=np.int64)
         for s, (operand, memory) in enumerate(order.stages):
-            is_output = operand == run.output
+            is_output = operand == order.run.output
+            row = table[s]
+            row[:] = self._stage(order.run, operand, memory.name, order.parent(s).name)
+            row[pricing.COL_PARENT] = at[order.at_parent(s)]
+            row[pricing.COL_CHILD] = at[order.at_child(s)]
+            row[pricing.COL_HELD] = at[Column("held", operand, s, memory.replicated_over)]
+            row[pricing.COL_VISITS] = at[Column("visits", stage=s)]
+            if is_output:
+                row[pricing.COL_REVISITS] = at[order.revisits_below(s)]
+                row[pricing.COL_FRESH] = at[order.fresh(s)]
+                row[pricing.COL_OWN_REVISITS] = at[Column("revisits", stage=s)]
+        return table
+
+    @cached_property
+    def _known_stages(self) -> dict[tuple[int, str, str, bool], IntArray]:
+        return {}
+
+    def _stage(self, run: Execution, operand: int, name: str, parent_name: str) -> IntArray:
+        """The fields of a stage that are the same wherever it stands in the order."""
+        is_innermost = name == run.paths[operand][-1].name
+        key = operand, name, parent_name, is_innermost
+        if key not in self._known_stages:
+            child, parent = self._positions[name], self._positions[parent_name]
+            memory = run.memories[child]
             row = {
-                pricing.PARENT: self._position(order.parent(s)),
-                pricing.CHILD: self._position(memory),
-                pricing.IS_OUTPUT: int(is_output),
-                pricing.IS_INNERMOST: int(memory is run.paths[operand][-1]),
-                pricing.COL_PARENT: at[order.at_parent(s)],
-                pricing.COL_CHILD: at[order.at_child(s)],
-                pricing.COL_HELD: at[Column("held", operand, s, memory.replicated_over)],
-                pricing.COL_VISITS: at[Column("visits", stage=s)],
-                pricing.COL_REVISITS: at[order.revisits_below(s)] if is_output else 0,
+                pricing.PARENT: parent,
+                pricing.CHILD: child,
+                pricing.IS_OUTPUT: int(operand == run.output),
+                pricing.IS_INNERMOST: int(is_innermost),
                 pricing.FINAL_BITS: self._final_bits(operand, memory),
-                pricing.PARENT_FINAL_BITS: self._final_bits(operand, order.parent(s)),
+                pricing.PARENT_FINAL_BITS: self._final_bits(operand, run.memories[parent]),
                 pricing.PARTIAL_BITS: int(run.partial_bits * self._parts),
                 pricing.DOUBLE_BUFFERED: int(memory.double_buffered),
                 pricing.OUTPUTS: run.counts.operands[operand].elements,
                 pricing.IS_SHARED: int(not memory.replicated_over),
-                pricing.LATENCY_PS: self._latency_ps(order, s),
-                pricing.COL_FRESH: at[order.fresh(s)] if is_output else 0,
-                pricing.COL_OWN_REVISITS: at[Column("revisits", stage=s)] if is_output else 0,
+                pricing.LATENCY_PS: max(self._prices[m].latency_ps for m in (name, parent_name)),
             }
-            rows.append(row)
-        return _table(rows, pricing.STAGE_FIELDS)
+            self._known_stages[key] = _table([row], pricing.STAGE_FIELDS)[0]
+        return self._known_stages[key]
 
-    def _position(self, memory: Memory) -> int:
-        return self.run.memories.index(memory)
-
-    def _latency_ps(self, order: StageOrder, stage: int) -> int:
-        _, memory = order.stages[stage]
-        return max(self.price(m).latency_ps for m in (memory, order.parent(stage)))
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        return {memory.name: i for i, memory in enumerate(self.run.memories)}
 
     def _datapaths(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         run = order.run
         rows = []
         for operand, path in enumerate(run.paths):
             row = {
-                pricing.MEMORY: self._position(path[-1]),
+                pricing.MEMORY: self._positions[path[-1].name],
                 pricing.D_IS_OUTPUT: int(operand == run.output),
                 pricing.COL_MOVED: at[order.at_datapath(operand)],
                 pricing.COL_LIFTED: at[order.lifted(order.at_datapath(operand))],

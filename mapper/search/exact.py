@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from mapper.search.coefficients import Coefficients
 from mapper.search.costs import ANSWERS, acceptable, better, value
 from mapper.search.pricing import FloatArray
 from mapper.search.problem import Problem
-from mapper.search.space import StageOrder, stage_orders
+from mapper.search.space import StageOrder, distinct_orders
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -79,7 +79,7 @@ def map_execution(
         price=price,
         objective=OBJECTIVES[objective],
     )
-    found = _optimum(coefficients, stage_orders(run) if orders is None else orders)
+    found = _optimum(coefficients, distinct_orders(run) if orders is None else orders)
     if found is None:
         raise _does_not_fit(coefficients)
     reached = value(OBJECTIVES[objective], found.cost)
@@ -92,12 +92,19 @@ def map_execution(
     )
 
 
+#: A pass over one order of stages: what it improves, and by more than which share.
+Improve = Callable[[Problem, FloatArray, float], tuple[int, dict[str, int] | None]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     mapping: Mapping
     cost: FloatArray
     calls: int
 
+
+#: Coordinate descent begins under so many orders of stages, evenly spread.
+_SEEDS = 4
 
 #: Passes over a sample of the tilings and over all of them: each finds the optimum but for
 #: this share, the last one exactly. Early ones skip almost everything, and what they find lets
@@ -108,54 +115,83 @@ _SLACKS = (0.03, 0.0)
 
 def _optimum(coefficients: Coefficients, orders: Iterable[StageOrder]) -> _Found | None:
     """The best mapping under any of the orders of stages."""
+    search = _Search(coefficients)
     problems = [Problem(order, coefficients.model(order)) for order in orders]
-    best, winner, calls = _descend_all(problems)
-    passes = [
-        *((slack, Problem.explore) for slack in _SAMPLED_SLACKS),
-        *((slack, Problem.search) for slack in _SLACKS),
-    ]
-    for slack, improve in passes:
+    search.descend(problems[:: -(-len(problems) // _SEEDS)])
+    if not search.fits:
+        search.descend(problems)
+    left = search.left_of(problems)
+    search.descend(left)
+    left = search.left_of(left)
+    for slack in _SAMPLED_SLACKS:
+        search.improve(left, Problem.explore, slack)
+    for slack in _SLACKS:
+        search.improve(left, Problem.search, slack)
+    return search.found()
+
+
+class _Search:
+    """The best mapping so far, and how many evaluations it took to find it."""
+
+    def __init__(self, coefficients: Coefficients) -> None:
+        self.objective = coefficients.objective
+        self.best = np.full(ANSWERS, np.inf)
+        self.winner: tuple[Problem, dict[str, int]] | None = None
+        self.calls = 0
+
+    @property
+    def fits(self) -> bool:
+        return acceptable(self.objective, self.best)
+
+    def descend(self, problems: list[Problem]) -> None:
+        """Coordinate descent under each order; sorts ``problems``, promising ones first.
+
+        A good mapping found early lets the search drop almost everything else.
+        """
+        reached = {}
         for problem in problems:
-            more, chosen = improve(problem, best, slack)
-            calls += more
-            if chosen is not None:
-                winner = (problem, chosen)
-    if winner is None:
-        return None
-    problem, chosen = winner
-    more, chosen = problem.polish(chosen)
-    mapping = problem.order.mapping(chosen, made_by="exact")
-    return _Found(mapping=mapping, cost=best, calls=calls + more)
+            here, chosen = self._descended(problem)
+            fits = acceptable(self.objective, here)
+            reached[problem] = value(self.objective, here) if fits else math.inf
+            if fits and better(self.objective, here, self.best):
+                self.best, self.winner = here, (problem, chosen)
+        problems.sort(key=reached.__getitem__)
 
-
-def _descend_all(
-    problems: list[Problem],
-) -> tuple[FloatArray, tuple[Problem, dict[str, int]] | None, int]:
-    """Coordinate descent under every order of stages; sorts ``problems``, promising ones first.
-
-    A good mapping found early lets the search drop almost everything else.
-    """
-    best = np.full(ANSWERS, np.inf)
-    winner = None
-    calls = 0
-    reached = {}
-    for problem in problems:
-        objective = problem.flows.objective
+    def _descended(self, problem: Problem) -> tuple[FloatArray, dict[str, int]]:
         here = np.full(ANSWERS, np.inf)
         more, chosen = problem.descend(here)
-        calls += more
-        fits = acceptable(objective, here)
-        reached[problem] = value(objective, here) if fits else math.inf
-        if fits and better(objective, here, best):
-            best, winner = here, (problem, chosen)
-    problems.sort(key=reached.__getitem__)
-    return best, winner, calls
+        self.calls += more
+        return here, chosen
+
+    def left_of(self, problems: list[Problem]) -> list[Problem]:
+        """Those of which tilings are left that may be part of something better."""
+        left = []
+        for problem in problems:
+            self.calls += problem.narrow(self.best)
+            if not problem.is_done:
+                left.append(problem)
+        return left
+
+    def improve(self, problems: list[Problem], improve: Improve, slack: float) -> None:
+        for problem in problems:
+            more, chosen = improve(problem, self.best, slack)
+            self.calls += more
+            if chosen is not None:
+                self.winner = (problem, chosen)
+
+    def found(self) -> _Found | None:
+        if self.winner is None:
+            return None
+        problem, chosen = self.winner
+        more, chosen = problem.polish(chosen)
+        mapping = problem.order.mapping(chosen, made_by="exact")
+        return _Found(mapping=mapping, cost=self.best, calls=self.calls + more)
 
 
 def _does_not_fit(coefficients: Coefficients) -> InfeasibleError:
     """Names the memory that is most too small for the mapping that comes closest to fitting."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), stage_orders(run))
+    closest = _optimum(replace(coefficients, objective=pricing.ROOM), distinct_orders(run))
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mapper.compiled import compiled
+from mapper.compiled import compiled, kernel
 from mapper.footprint import axis_record
 from mapper.hierarchy import Execution
 from mapper.search.pricing import FloatArray
@@ -90,8 +90,19 @@ def group_factors(shape: Group, columns: IntArray, picked: list[Options | None])
         if options is not None:
             levels[d] = options[0].levels[options[1]]
             spatial[d] = options[0].spatial[options[1]]
-    answer: FloatArray = _fill(shape, columns, levels, spatial)
+    masks, columns = _masks(shape.contended, columns)
+    answer: FloatArray = _fill(shape, columns, masks, levels, spatial)
     return answer
+
+
+def _masks(contended: int, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """The masks of axes that occur, that of the contended ones first; columns name them by
+    number."""
+    masks = dict.fromkeys([contended, *columns[:, AXES].tolist()])
+    numbers = {mask: number for number, mask in enumerate(masks)}
+    numbered = columns.copy()
+    numbered[:, AXES] = [numbers[mask] for mask in columns[:, AXES].tolist()]
+    return np.array(list(masks), dtype=np.int64), numbered
 
 
 def column_table(run: Execution, columns: tuple[Column, ...]) -> IntArray:
@@ -154,141 +165,203 @@ def are_alike(one: Group, other: Group) -> bool:
     )
 
 
-class _Rows(NamedTuple):
-    """One column in the making: tile and spatial factor ``[dim, row]``, and the product so far."""
-
-    tile: IntArray
-    parallel: IntArray
-    factor: IntArray
-
-
 # Compiled code below loops over elements: operations on whole arrays take numba ten times
 # longer to compile, and whoever uses the tool for the first time waits for that.
 
 
+class _Block(NamedTuple):
+    """Rows in the making. By dimension, level and row: the tile, how many tiles are whole, what
+    is left over, how many tiles there are; by mask of axes, dimension and row: the instances."""
+
+    tile: FloatArray
+    whole: FloatArray
+    rest: FloatArray
+    chunks: FloatArray
+    parallel: FloatArray
+    factor: FloatArray
+
+
+#: Rows made at a time: as many as stay in the cache.
+_BLOCK = 256
+
+
 @compiled
-def _fill(group: Group, columns: IntArray, levels: IntArray, spatial: IntArray) -> FloatArray:
-    """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1)."""
-    dims, rows, _ = levels.shape
+def _fill(
+    group: Group, columns: IntArray, masks: IntArray, levels: IntArray, spatial: IntArray
+) -> FloatArray:
+    """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1).
+
+    Of the masks of axes the first is that of the contended ones.
+    """
+    dims, rows, depth = levels.shape
     answer = np.empty((rows, len(columns)))
-    scratch = _Rows(
-        np.empty((dims, rows), dtype=np.int64),
-        np.empty((dims, rows), dtype=np.int64),
-        np.empty(rows, dtype=np.int64),
+    shape = dims, depth, _BLOCK
+    block = _Block(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty((len(masks), dims, _BLOCK)),
+        np.empty(_BLOCK),
     )
-    for c in range(len(columns)):
-        for row in range(rows):
-            scratch.factor[row] = 1
-        if columns[c, LIFTED]:
-            _unroll(spatial, group.contended, scratch.parallel)
-            _times_used(scratch)
-        _unroll(spatial, columns[c, AXES], scratch.parallel)
-        _pick_tiles(group, columns[c, KIND], columns[c, LEVEL], levels, scratch.tile)
-        _times_column(group, columns[c, KIND], columns[c, OPERAND], scratch)
-        for row in range(rows):
-            answer[row, c] = scratch.factor[row]
+    for begin in range(0, rows, _BLOCK):
+        count = min(_BLOCK, rows - begin)
+        _cut(group, levels, begin, count, block)
+        _unroll(masks, spatial, begin, count, block.parallel)
+        for c in range(len(columns)):
+            _multiply(group, columns[c], count, block)
+            for i in range(count):
+                answer[begin + i, c] = block.factor[i]
+    if len(group.axis_operand) > 0:
+        _times_axes(group, columns, masks, (levels, spatial), answer)
     return answer
 
 
-@compiled
-def _unroll(spatial: IntArray, axes: int, factors: IntArray) -> None:
-    """Spatial factor of each dimension over the axes of the mask."""
-    for d in range(factors.shape[0]):
-        for row in range(factors.shape[1]):
-            factors[d, row] = 1
+@kernel
+def _cut(group: Group, levels: IntArray, begin: int, count: int, block: _Block) -> None:
+    """How tiles cut each dimension; one that is not picked stays whole.
+
+    Extents are below 2**52, so that quotients of floats are exact when cut off.
+    """
+    for d in range(levels.shape[0]):
+        extent, picked = np.float64(group.extents[d]), group.picked[d] != 0
+        for level in range(levels.shape[2]):
+            tile, whole = block.tile[d, level], block.whole[d, level]
+            rest, chunks = block.rest[d, level], block.chunks[d, level]
+            for i in range(count):
+                tile[i] = levels[d, begin + i, level] if picked else extent
+                whole[i] = np.floor(extent / tile[i])
+                rest[i] = extent - whole[i] * tile[i]
+                chunks[i] = np.ceil(extent / tile[i])
+
+
+@kernel
+def _unroll(
+    masks: IntArray, spatial: IntArray, begin: int, count: int, parallel: FloatArray
+) -> None:
+    """Spatial factor of each dimension over the axes of each mask."""
+    for m in range(masks.shape[0]):
+        for d in range(spatial.shape[0]):
+            for i in range(count):
+                parallel[m, d, i] = 1.0
             for axis in range(spatial.shape[2]):
-                if axes >> axis & 1:
-                    factors[d, row] *= spatial[d, row, axis]
+                if masks[m] >> axis & 1:
+                    for i in range(count):
+                        parallel[m, d, i] *= spatial[d, begin + i, axis]
 
 
-@compiled
-def _pick_tiles(group: Group, kind: int, level: int, levels: IntArray, tile: IntArray) -> None:
-    """The tile of each dimension; of one that is not picked, the one that counts least."""
-    level %= levels.shape[2]
-    for d in range(tile.shape[0]):
-        least = 1 if kind == HELD else group.extents[d]
-        for row in range(tile.shape[1]):
-            tile[d, row] = levels[d, row, level] if group.picked[d] else least
+@kernel
+def _multiply(group: Group, column: IntArray, count: int, block: _Block) -> None:
+    """Fills in the factors of one column, but for what is counted on shared axes."""
+    kind, operand, factor = column[KIND], column[OPERAND], block.factor
+    level = column[LEVEL] % block.tile.shape[1]
+    for i in range(count):
+        factor[i] = 1.0
+    for d in range(group.extents.shape[0]):
+        if column[LIFTED] != 0:
+            _times(factor, block.parallel[0, d], count)
+        if kind == USED:
+            _times(factor, block.parallel[column[AXES], d], count)
+        elif kind > HELD:
+            if kind == VISITS or (group.reduction[d] != 0) == (kind == REVISITS):
+                _times(factor, block.chunks[d, level], count)
+        elif group.picked[d] != 0 and group.separate[operand, d] != 0:
+            _times_separate(group, column, d, count, block)
 
 
-@compiled
-def _times_column(group: Group, kind: int, operand: int, rows: _Rows) -> None:
-    if kind == USED:
-        _times_used(rows)
-    elif kind > HELD:
-        _times_chunks(group, kind, rows)
-    else:
-        for d in range(len(group.extents)):
-            if group.picked[d] and group.separate[operand, d]:
-                _times_separate(group, kind, operand, d, rows)
-        for k in range(len(group.axis_operand)):
-            if group.axis_operand[k] == operand:
-                _times_axis(group, kind, k, rows)
+@kernel
+def _times(factor: FloatArray, other: FloatArray, count: int) -> None:
+    for i in range(count):
+        factor[i] *= other[i]
 
 
-@compiled
-def _times_used(rows: _Rows) -> None:
-    for d in range(rows.parallel.shape[0]):
-        for row in range(len(rows.factor)):
-            rows.factor[row] *= rows.parallel[d, row]
-
-
-@compiled
-def _times_chunks(group: Group, kind: int, rows: _Rows) -> None:
-    for d in range(len(group.extents)):
-        if kind == VISITS or (group.reduction[d] != 0) == (kind == REVISITS):
-            for row in range(len(rows.factor)):
-                rows.factor[row] *= -(-group.extents[d] // rows.tile[d, row])
-
-
-@compiled
-def _times_separate(group: Group, kind: int, operand: int, dim: int, rows: _Rows) -> None:
+@kernel
+def _times_separate(group: Group, column: IntArray, d: int, count: int, block: _Block) -> None:
     """What one dimension contributes that is on no shared axis."""
-    extent, is_indexed = group.extents[dim], group.indexes[operand, dim]
-    for row in range(len(rows.factor)):
-        size, instances = rows.tile[dim, row], rows.parallel[dim, row]
-        if kind == HELD:
-            if is_indexed:
-                rows.factor[row] *= -(-size // instances)
-        elif is_indexed:
-            rows.factor[row] *= extent
-        else:
-            full = extent // size
-            served = full * min(instances, size) + min(instances, extent - full * size)
-            rows.factor[row] *= served
+    level, extent = column[LEVEL] % block.tile.shape[1], np.float64(group.extents[d])
+    is_indexed = group.indexes[column[OPERAND], d] != 0
+    factor, instances = block.factor, block.parallel[column[AXES], d]
+    tile, whole, rest = block.tile[d, level], block.whole[d, level], block.rest[d, level]
+    if column[KIND] == HELD:
+        if is_indexed:
+            for i in range(count):
+                factor[i] *= np.ceil(tile[i] / instances[i])
+    elif is_indexed:
+        for i in range(count):
+            factor[i] *= extent
+    else:
+        for i in range(count):
+            served = min(instances[i], tile[i])
+            factor[i] *= whole[i] * served + min(instances[i], rest[i])
 
 
 @compiled
-def _times_axis(group: Group, kind: int, number: int, rows: _Rows) -> None:
-    """What is counted on a shared axis; rows repeat each other, so counts are remembered."""
+def _times_axes(
+    group: Group,
+    columns: IntArray,
+    masks: IntArray,
+    tilings: tuple[IntArray, IntArray],
+    answer: FloatArray,
+) -> None:
+    """What is counted on shared axes; columns and rows repeat each other, so counts are
+    remembered."""
+    keys = np.full((2 * len(group.axis_operand), _MEMO), -1, dtype=np.int64)
+    counts = np.empty(keys.shape, dtype=np.int64)
+    for c in range(len(columns)):
+        kind, operand, level, axes = columns[c, 0], columns[c, 1], columns[c, 2], columns[c, 3]
+        for k in range(len(group.axis_operand)):
+            if kind <= HELD and group.axis_operand[k] == operand:
+                place = 2 * k + int(kind == HELD)
+                which = k, level % tilings[0].shape[2], masks[axes], kind
+                _times_axis(group, which, tilings, (keys[place], counts[place]), answer[:, c])
+
+
+@compiled
+def _times_axis(
+    group: Group,
+    which: tuple[int, int, int, int],
+    tilings: tuple[IntArray, IntArray],
+    memo: tuple[IntArray, IntArray],
+    factors: FloatArray,
+) -> None:
+    number, level, mask, kind = which
+    is_held = kind == HELD
+    levels, spatial = tilings
+    keys, counts = memo
     dims = 0
     while dims < group.on_axis.shape[1] and group.on_axis[number, dims] >= 0:
         dims += 1
-    record = np.empty(2 + dims, dtype=np.int64)
-    for i in range(2 + dims):
-        record[i] = group.records[number, i]
-    start, stop = np.empty(dims, dtype=np.int64), np.empty(dims, dtype=np.int64)
+    record = group.records[number, : 2 + dims].copy()
     tile, parallel = np.empty(dims, dtype=np.int64), np.empty(dims, dtype=np.int64)
+    stop = np.empty(dims, dtype=np.int64)
     for i in range(dims):
-        start[i], stop[i] = 0, group.extents[group.on_axis[number, i]]
-    keys, values = np.empty(_MEMO, dtype=np.int64), np.empty(_MEMO, dtype=np.int64)
-    for i in range(_MEMO):
-        keys[i] = -1
-    for row in range(len(rows.factor)):
+        stop[i] = group.extents[group.on_axis[number, i]]
+    for row in range(len(factors)):
         for i in range(dims):
-            tile[i] = rows.tile[group.on_axis[number, i], row]
-            parallel[i] = rows.parallel[group.on_axis[number, i], row]
+            d = group.on_axis[number, i]
+            least = 1 if is_held else group.extents[d]
+            tile[i] = levels[d, row, level] if group.picked[d] else least
+            parallel[i] = 1
+            for axis in range(spatial.shape[2]):
+                if mask >> axis & 1:
+                    parallel[i] *= spatial[d, row, axis]
         key = _axis_key(tile, parallel)
         slot = np.int64(np.uint64(key) * _GOLDEN >> _SHIFT)
         if key < 0 or keys[slot] != key:
             keys[slot] = key
-            if kind == HELD:
-                for i in range(dims):
-                    tile[i] = -(-tile[i] // parallel[i])
-                values[slot] = distinct_clear(record, tile)
-            else:
-                values[slot] = tiles_moved(record, start, stop, tile, parallel)
-        rows.factor[row] *= values[slot]
+            counts[slot] = _count(record, stop, is_held, (tile, parallel))
+        factors[row] *= counts[slot]
+
+
+@compiled
+def _count(record: IntArray, stop: IntArray, is_held: bool, cut: tuple[IntArray, IntArray]) -> int:
+    """Elements that tiles hold or move along a shared axis."""
+    tile, parallel = cut
+    if is_held:
+        for i in range(len(tile)):
+            tile[i] = -(-tile[i] // parallel[i])
+        return int(distinct_clear(record, tile))
+    return int(tiles_moved(record, np.zeros(len(tile), dtype=np.int64), stop, tile, parallel))
 
 
 @compiled

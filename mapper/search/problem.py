@@ -73,6 +73,8 @@ class Problem:
         self._twins = self._find_twins()
         self._weights = np.maximum(self._first, 1.0)
         self._sampled: Tables | None = None
+        self._dims = [dim for group in self.groups for dim in group]
+        self._alone: Tables | None = None
         self._kept: Tables | None = None
         self._forest: tuple[Tree, IntArray] | None = None
         self._filtered_at = np.full(ANSWERS, np.inf)
@@ -94,7 +96,7 @@ class Problem:
         """Coordinate descent from the smallest tiles, on a sample; fills ``best``."""
         tables = self._tables(
             [
-                _combinations({d: _sample(len(self.order.tilings(d)), _most(group)) for d in group})
+                _combinations({d: self._sample(d, _most(group)) for d in group})
                 for group in self.groups
             ]
         )
@@ -106,6 +108,31 @@ class Problem:
         importance = sensitivities(np.prod(reached, axis=0), self.flows)
         self._weights = np.maximum(self._first, importance + _LEAST_WEIGHT)
         return calls, _chosen(at, tables.picked)
+
+    def _sample(self, dim: str, most: int) -> IntArray:
+        """Of what is left of a dimension's tilings all, or evenly spaced ones."""
+        if self._alone is None:
+            return _sample(len(self.order.tilings(dim)), most)
+        numbers = self._alone.picked[self._dims.index(dim)][dim]
+        return numbers[_sample(len(numbers), most)]
+
+    @property
+    def is_done(self) -> bool:
+        """Has a dimension no tiling left that may be part of something better?"""
+        return self._alone is not None and self._alone.is_empty
+
+    def narrow(self, best: FloatArray) -> int:
+        """Leave out tilings that cannot be part of a better mapping, each dimension on its own."""
+        if self._alone is None:
+            self._alone = Tables([], [])
+            for group in self.groups:
+                for dim in group:
+                    every = np.arange(len(self.order.tilings(dim)))
+                    self._alone.picked.append({dim: every})
+                    self._alone.rows.append(
+                        self.order.factors_of(self._columns, group, {dim: every})
+                    )
+        return self._filter(self._alone, 0.0, best)
 
     def polish(self, chosen: dict[str, int]) -> tuple[int, dict[str, int]]:
         """Coordinate descent from an optimum: as good, and fewer tiles are transferred."""
@@ -167,7 +194,8 @@ class Problem:
         """What may still be better than ``best``, and evaluations."""
         calls = 0
         if self._kept is None:
-            self._kept, calls = self._worth_combining(best)
+            calls = self.narrow(best)
+            self._kept = self._combined()
         elif np.array_equal(self._filtered_at, best):
             return self._kept, 0
         self._filtered_at = best.copy()
@@ -178,35 +206,21 @@ class Problem:
             self._forest = None
         return self._kept, calls
 
-    def _worth_combining(self, best: FloatArray) -> tuple[Tables, int]:
+    def _combined(self) -> Tables:
         """Per group the combinations of those tilings that are promising on their own.
 
-        Empty if a dimension has none: nothing can be better than ``best``.
+        Empty if a dimension has none: nothing can be better.
         """
-        alone = [(group, dim) for group in self.groups for dim in group]
-        tables = Tables([], [])
-        for group, dim in alone:
-            rows, numbers = self._alone(group, dim)
-            tables.rows.append(rows)
-            tables.picked.append({dim: numbers})
-        calls = self._filter(tables, 0.0, best)
-        if tables.is_empty:
-            return tables, calls
-        kept = {d: one[d] for (_, d), one in zip(alone, tables.picked, strict=True)}
-        single = {d: rows for (_, d), rows in zip(alone, tables.rows, strict=True)}
+        assert self._alone is not None
+        if self._alone.is_empty:
+            return self._alone
+        kept = {d: one[d] for d, one in zip(self._dims, self._alone.picked, strict=True)}
+        single = dict(zip(self._dims, self._alone.rows, strict=True))
         found = self._tables(
             [_combinations({d: kept[d] for d in group}) for group in self.groups], single
         )
         self._drop_dominated(found)
-        return found, calls
-
-    def _alone(self, group: tuple[str, ...], dim: str) -> tuple[FloatArray, IntArray]:
-        """All tilings of one dimension; those that are not dominated, if already known."""
-        if len(group) == 1 and self._sampled and len(self.order.tilings(dim)) <= _most(group):
-            g = self.groups.index(group)
-            return self._sampled.rows[g], self._sampled.picked[g][dim]
-        every = np.arange(len(self.order.tilings(dim)))
-        return self.order.factors_of(self._columns, group, {dim: every}), every
+        return found
 
     def _tables(self, picked: list[Picked], known: dict[str, FloatArray] | None = None) -> Tables:
         """The factors of what is picked; those of a single dimension may be known already."""

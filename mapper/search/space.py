@@ -194,6 +194,32 @@ def stage_orders(run: Execution) -> Iterator[StageOrder]:
             yield StageOrder(chosen, stages, shapes)
 
 
+def distinct_orders(run: Execution) -> Iterator[StageOrder]:
+    """``stage_orders`` without those whose every mapping another order has, at most as costly."""
+    return (order for order in stage_orders(run) if not _is_dominated(order.run, order.stages))
+
+
+def _is_dominated(run: Execution, stages: tuple[tuple[int, Memory], ...]) -> bool:
+    """Is there a latch above a neighbour that might as well come first?
+
+    Below a latch all dimensions of its operand are down to one step. If the next stage's operand
+    depends on no other dimension that is not, nothing can loop between the two: its tiles
+    change as often as the latch's. Placed first they change less often, or as often where
+    both depend on the same, and of two latches then one order stands for both.
+    """
+    operands, extents = run.counts.operands, run.operator.extents
+    left = {dim for dim, extent in extents.items() if extent > 1}
+    for (one, memory), (other, below) in itertools.pairwise(stages):
+        ours, theirs = operands[one].dims & left, operands[other].dims & left
+        if memory.is_latch:
+            may_swap = one != other and bool(memory.replicated_over) == bool(below.replicated_over)
+            alike = ours == theirs and below.is_latch
+            if may_swap and theirs <= ours and (not alike or other < one):
+                return True
+            left -= ours
+    return False
+
+
 def _bypasses(run: Execution) -> Iterator[Execution]:
     """The execution with every choice of memories that operands are led past."""
     choices = [

@@ -15,6 +15,7 @@ from mapper.workload.operators import (
     Operator,
     Tensor,
 )
+from mapper.workload.runtime import RuntimeGraph
 
 #: Kinds of operators that overwrite parameters and optimizer states at the end of a step.
 UPDATES = ("round", "sgd", "momentum", "adam")
@@ -26,12 +27,14 @@ class Workload:
 
     ``folded`` lists what the importer merged into a neighbour and why (batch normalization
     into a convolution, a view that moves no data), so that nothing disappears silently.
+    ``runtime`` is how the runtime of the file that it came from runs it.
     """
 
     name: str
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     folded: tuple[str, ...] = ()
+    runtime: RuntimeGraph | None = None
     _by_name: Mapping[str, Tensor] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -19,6 +19,8 @@ from mapper.workload.models import ALIASES, MODELS
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
+from mapper.workload.tflite_import.file import find_tflite
+from mapper.workload.tflite_import.network import tflite_workload as load_tflite
 from mapper.workload.torch_import.exported import exported_workload, find_exported
 from mapper.workload.torch_import.importing import import_built
 from mapper.workload.training.plan import TrainingPlan, split_plan
@@ -90,11 +92,12 @@ _FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] 
     (find_hf, hf_workload),
     (find_user_network, user_workload),
     (find_onnx, onnx_workload),
+    (find_tflite, load_tflite),
     (find_exported, exported_workload),
 )
 
 _FORMS = (
-    "file.py:function (a torch module), file.onnx, file.pt2 (saved by torch.export), "
+    "file.py:function (a torch module), file.onnx, file.tflite, file.pt2 (saved by torch.export), "
     "hf:config.json (a model of transformers) or file.yaml"
 )
 

@@ -33,6 +33,7 @@ def noc_link(component: NocLink) -> Price:
         read_ps_per_bit=_ps_per_bit(component.bytes_per_s),
         write_ps_per_bit=_ps_per_bit(component.bytes_per_s),
         transit_ps=component.transit_ps,
+        arbiter=component.arbiter,
         read_pj_per_bit=component.count * component.pj_per_byte / 8,
         write_pj_per_bit=component.count * component.pj_per_byte / 8,
     )
@@ -54,6 +55,7 @@ def _memory(memory: Memory) -> Price:
         write_ps_per_bit=_ps_per_bit(memory.write_bytes_per_s),
         shared_port=memory.shared_port,
         latency_ps=memory.latency_ps,
+        arbiter=memory.arbiter,
         read_pj_per_bit=memory.read_pj_per_byte / 8,
         write_pj_per_bit=memory.write_pj_per_byte / 8,
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import simpy
 
+from sim.deadlock import deadlock
 from sim.device_port import DevicePort
 from sim.devices import dram_burst
-from sim.engine import DeadlockError
 from sim.engines import Simulated
-from sim.process import World, stuck
+from sim.process import World
 from sim.replay.image import CAUSES, FINISH, LOST, TIME, Image
 from sim.replay.kernel import FULL, run
 from sim.schedule import Schedule
@@ -51,7 +51,7 @@ def replay(
 
 
 #: In the order of the causes in an image.
-CAUSE_NAMES = ("fill", "latency", "dependence", "contention")
+CAUSE_NAMES = ("fill", "latency", "dependence", "contention", "back_pressure")
 #: Why a device's bus waits although something is there to move.
 BUS_CAUSES = {
     "bus_turnaround": dram_burst.TURNAROUND_PS,
@@ -77,4 +77,4 @@ def _check_finished(cast: Cast, image: Image) -> None:
     for process, position in image.positions().items():
         process.position = position
     if not all(process.finished for process in cast.processes):
-        raise DeadlockError(stuck(cast.processes))
+        raise deadlock(cast.processes, image.jams())

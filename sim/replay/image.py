@@ -6,11 +6,13 @@ that the compiled functions have one argument and no bookkeeping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.arbiter import ArbitratedPort, Ask, Demand
+from sim.deadlock import Jam
 from sim.device_port import DevicePort
 from sim.devices.dram_burst import COLUMN_FREE
 from sim.process import Channel, EndOfLoop, Instruction, Issue, Process, Put, Take, Transfer
@@ -22,32 +24,54 @@ IntArray = NDArray[np.int64]
 #: A wake that is not planned, and a reference to nothing.
 NEVER, NOTHING = np.iinfo(np.int64).max, -1
 
-# The head of the image: the time of the event that is being worked on, the processes and their
-# wakes, the watched port, room for a stack of processes, and for LOST (one cell per cause).
-CLOCK, PROCESSES, PROCESSES_END, WAKES, WAKES_END, WATCHED, STACK, LOST = range(8)
+# The head of the image: the time of the event that is being worked on, the processes, the ports
+# that have an arbiter, when processes wake and (from DECISIONS on) arbiters decide, the watched
+# port, room for a stack of processes, and for LOST (one cell per cause).
+CLOCK, PROCESSES, PROCESSES_END, ARBITRATED = range(4)
+WAKES, DECISIONS, WAKES_END, WATCHED, STACK, LOST = range(4, 10)
 #: Causes of time that the watched port does not work.
-FILL, LATENCY, DEPENDENCE, CONTENTION = range(4)
-CAUSES = 4
+FILL, LATENCY, DEPENDENCE, CONTENTION, BACK_PRESSURE = range(5)
+CAUSES = 5
 HEAD_FIELDS = LOST + CAUSES
 
 # A process. A time comes with why it is that: when the operation that it waited for was DONE
-# (before its latency), STARTED on its last port, and was ISSUED. TIME to FINISH_ISSUED are times.
+# (before its latency), STARTED on its last port, and was ISSUED. Of an operation under way (ASK):
+# when the ports that it has got so far are done, its next demand (or NOTHING), and in how many
+# queues it waits. TIME to ASK_THERE are times.
 POSITION, TIME, TIME_DONE, TIME_STARTED, TIME_ISSUED = range(5)
-FINISH, FINISH_DONE, FINISH_STARTED, FINISH_ISSUED, SCRIPT_END, WAKE = range(5, 11)
-COUNTERS, COUNTERS_END = 11, 12
-PROCESS_FIELDS = 13
+FINISH, FINISH_DONE, FINISH_STARTED, FINISH_ISSUED = range(5, 9)
+ASK_DONE, ASK_STARTED, ASK_THERE, SCRIPT_END, WAKE = range(9, 14)
+COUNTERS, COUNTERS_END, ADMITTED, WAITING_IN = range(14, 18)
+PROCESS_FIELDS = 18
 
-# A step of a script. ISSUE: requests FIRST to LAST, latency AMOUNT. PUT, TAKE: channel FIRST.
+# A step of a script. ISSUE: requests FIRST to LAST, latency AMOUNT. ASK: demands FIRST to LAST,
+# latency AMOUNT. PUT, TAKE: channel FIRST.
 # END_OF_LOOP: back to FIRST, counter LAST, trip count AMOUNT, WATCH (a loop, or NOTHING).
 # An ISSUE also asks for transfers FIRST_TRANSFER to LAST_TRANSFER of devices.
 OPERATION, FIRST, LAST, AMOUNT, WATCH, FIRST_TRANSFER, LAST_TRANSFER = range(7)
 STEP_FIELDS = 7
-ISSUE, PUT, TAKE, END_OF_LOOP = range(4)
+ISSUE, ASK, PUT, TAKE, END_OF_LOOP = range(5)
 
 # A request: the port (one cell, the time at which it is free), how long it serves, and how
 # long it then is not ready for others.
 PORT, BUSY, RECOVERY = range(3)
 REQUEST_FIELDS = 3
+
+# A demand: as a request, then whether its port has an arbiter, and which transfers it stands for.
+HAS_ARBITER, FIRST_MOVE, LAST_MOVE = range(3, 6)
+DEMAND_FIELDS = 6
+
+# A port that has an arbiter, beginning, as every port, with when it is free: where its time to
+# decide is, how many may wait and are held back, its policy, the process served last, the process
+# that keeps it, the queue (how many, where), those held back (likewise), importance by process.
+FREE, DECISION, LIMIT, POLICY, LAST_SERVED, HOLDER = range(6)
+QUEUED, QUEUE, HELD_BACK, DOORS, IMPORTANCE = range(6, 11)
+PORT_FIELDS = 11
+POLICIES = ("fifo", "priority", "round_robin")
+FIFO, PRIORITY, ROUND_ROBIN = range(3)
+# A place in a queue: process, demand, since when.
+PLACE_PROCESS, PLACE_DEMAND, PLACE_SINCE = range(3)
+PLACE_FIELDS = 3
 
 # A transfer: where the device's state and timing are, and where the operand lies (its base,
 # size and cursor), how much is moved, and whether it is written.
@@ -62,11 +86,13 @@ CHANNEL_FIELDS = 5
 TOKEN, TOKEN_DONE, TOKEN_STARTED, TOKEN_ISSUED = range(4)
 TOKEN_FIELDS = 4
 
-# A watched loop: its trip count, what it touches, and the state that is kept: where, of which
-# iteration and time, compared how often and how often at most, and what was lost until then.
+# A watched loop: its trip count, what it touches (QUEUES are ports that have an arbiter), arbiters
+# ELSEWHERE, and the state that is kept: where, of which iteration and time, compared how often and
+# how often at most, and what was lost until then.
 COUNT, MEMBERS, MEMBERS_END, OTHERS, OTHERS_END = range(5)
 CHANNELS, CHANNELS_END, PORTS, PORTS_END = range(5, 9)
-SEEN, SEEN_AT, SEEN_PS, COMPARED, PATIENCE, LOST_SEEN = range(9, 15)
+QUEUES, QUEUES_END, ELSEWHERE, ELSEWHERE_END = range(9, 13)
+SEEN, SEEN_AT, SEEN_PS, COMPARED, PATIENCE, LOST_SEEN = range(13, 19)
 LOOP_FIELDS = LOST_SEEN + CAUSES
 # A member of a loop: process, first and last step in the loop, its counter.
 MEMBER, ENTRY, EXIT, COUNTER = range(4)
@@ -83,18 +109,23 @@ class Image:
         self.processes = cast.processes
         self.cells: list[int] = [0] * HEAD_FIELDS
         self.ports = {port: self._place([0]) for port in cast.ports.values()}
+        self.arbitrated = [p for p in cast.ports.values() if isinstance(p, ArbitratedPort)]
+        rows = self._stride(len(self.arbitrated), PORT_FIELDS)
+        self.ports |= dict(zip(self.arbitrated, rows, strict=True))
         self.devices = {port: self._device(port) for port in cast.devices.values()}
         self.counters = {p: self._place([0] * len(p.counters)) for p in cast.processes}
         self.channels: dict[Channel, int] = {}
         self.rows = self._stride(len(cast.processes), PROCESS_FIELDS)
-        self.wakes = self._stride(len(cast.processes), 1, fill=NEVER)
+        self.wakes = self._stride(len(cast.processes) + len(self.arbitrated), 1, fill=NEVER)
         self.scripts = {p: self._place([0] * (len(p.script) * STEP_FIELDS)) for p in cast.processes}
         watched = self._watched(cast) if skip_ahead else []
         self.watches = {self._watch_step(use): self._loop(use) for use in watched}
         for p in cast.processes:
             self._write_script(p)
-        for p, row, wake in zip(cast.processes, self.rows, self.wakes, strict=True):
+        for p, row, wake in zip(cast.processes, self.rows, self.wakes, strict=False):
             self._write_process(p, row, wake)
+        for port, wake in zip(self.arbitrated, self.wakes[len(self.rows) :], strict=True):
+            self._write_port(port, wake)
         free = {port.name: cell for port, cell in self.ports.items()}
         free |= {port.name: row[STATE] + COLUMN_FREE for port, row in self.devices.items()}
         self._write_head(free.get(watched_port or "", NOTHING))
@@ -163,7 +194,9 @@ class Image:
             members,
             [row_of[p] for p in self.processes if p not in taking_part],
             [self._channel(channel) for channel in use.channels],
-            [self.ports[port] for port in use.ports],
+            [self.ports[port] for port in use.ports if not isinstance(port, ArbitratedPort)],
+            [self.ports[port] for port in self.arbitrated if port in use.ports],
+            [self.ports[port] for port in self.arbitrated if port not in use.ports],
         ]
         ranges = [end for row in touched for end in (self._place(row), len(self.cells))]
         seen = self._place([0] * self._state_width(use))
@@ -173,7 +206,8 @@ class Image:
         """The most cells that the state of a loop takes."""
         counters = sum(len(p.counters) for p in self.processes)
         channels = (1 + self.capacity) * len(use.channels)
-        return 3 * len(self.processes) + counters + channels + len(use.ports)
+        arbitrated = (5 + 2 * len(self.processes)) * len(self.arbitrated)
+        return 7 * len(self.processes) + counters + channels + len(use.ports) + arbitrated
 
     def _write_script(self, process: Process) -> None:
         for position, step in enumerate(process.script):
@@ -188,6 +222,10 @@ class Image:
                 request, end = self._place(requests), len(self.cells)
                 moves = self._place(cell for t in transfers for cell in self._transfer(t))
                 return (ISSUE, request, end, op.latency_ps, NOTHING, moves, len(self.cells))
+            case Ask(op=op, demands=demands):
+                rows = [cell for demand in demands for cell in self._demand(demand)]
+                first = self._place(rows)
+                return (ASK, first, len(self.cells), op.latency_ps, NOTHING, 0, 0)
             case Put(channel):
                 return (PUT, self._channel(channel), 0, 0, NOTHING, 0, 0)
             case Take(channel):
@@ -197,18 +235,38 @@ class Image:
                 return (END_OF_LOOP, back, counter, count, self.watches.get(at, NOTHING), 0, 0)
         raise TypeError(f"no operation for {step!r}")
 
+    def _demand(self, demand: Demand) -> tuple[int, ...]:
+        first = self._place(c for t in demand.transfers for c in self._transfer(t))
+        has_arbiter = int(isinstance(demand.port, ArbitratedPort))
+        times = (demand.busy_ps, demand.recovery_ps)
+        return (self.ports[demand.port], *times, has_arbiter, first, len(self.cells))
+
+    def _write_port(self, port: ArbitratedPort, wake: int) -> None:
+        """Importances as one number each."""
+        ranks = [p.rank for p in self.processes]
+        order = sorted(ranks, key=lambda rank: port.importance[rank])
+        count = len(ranks)
+        limit = count if port.arbiter.queue is None else port.arbiter.queue
+        row = [0, wake, limit, POLICIES.index(port.arbiter.policy), -1, NOTHING]
+        row += [0, self._place([0] * (PLACE_FIELDS * count)), 0, self._place([0] * count)]
+        row += [self._place(order.index(rank) for rank in ranks)]
+        self.cells[self.ports[port] : self.ports[port] + PORT_FIELDS] = row
+
     def _write_process(self, process: Process, row: int, wake: int) -> None:
         self.cells[row + POSITION] = self.scripts[process]
         self.cells[row + SCRIPT_END] = self._step_at(process, len(process.script))
         self.cells[row + WAKE] = wake
         self.cells[row + COUNTERS] = self.counters[process]
         self.cells[row + COUNTERS_END] = self.counters[process] + len(process.counters)
+        self.cells[row + ADMITTED] = NOTHING
 
     def _write_head(self, watched: int) -> None:
         self.cells[PROCESSES] = self.rows[0]
         self.cells[PROCESSES_END] = self.rows[-1] + PROCESS_FIELDS
         self.cells[WAKES] = self.wakes[0]
+        self.cells[DECISIONS] = self.wakes[0] + len(self.rows)
         self.cells[WAKES_END] = self.wakes[-1] + 1
+        self.cells[ARBITRATED] = self.ports[self.arbitrated[0]] if self.arbitrated else NOTHING
         self.cells[WATCHED] = watched
         self.cells[STACK] = self._place([0] * (len(self.processes) + 1))
 
@@ -223,3 +281,19 @@ class Image:
             p: (int(self.array[row + POSITION]) - self.scripts[p]) // STEP_FIELDS
             for p, row in zip(self.processes, self.rows, strict=True)
         }
+
+    def jams(self) -> Iterator[Jam]:
+        """Who waits at ports that have an arbiter."""
+        of_row = dict(zip(self.rows, self.processes, strict=True))
+        for port in self.arbitrated:
+            at = self.ports[port]
+            queue, doors = (int(self.array[at + field]) for field in (QUEUE, DOORS))
+            waiting = queue + PLACE_FIELDS * int(self.array[at + QUEUED])
+            yield Jam(
+                port=port.name,
+                keeper=of_row.get(int(self.array[at + HOLDER])),
+                queued=[of_row[row] for row in self.array[queue:waiting:PLACE_FIELDS]],
+                held_back=[
+                    of_row[row] for row in self.array[doors : doors + self.array[at + HELD_BACK]]
+                ],
+            )

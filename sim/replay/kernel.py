@@ -8,57 +8,44 @@ instead of a call.
 from __future__ import annotations
 
 from mapper.compiled import compiled
-from sim.devices.dram_burst import COLUMN_FREE, FRONT, serve
 from sim.replay.image import (
     AMOUNT,
-    BASE,
+    ARBITRATED,
+    ASK,
     BUSY,
     CLOCK,
-    CONTENTION,
-    CURSOR,
-    DEPENDENCE,
-    FILL,
+    DECISIONS,
     FINISH,
     FINISH_DONE,
     FINISH_ISSUED,
     FINISH_STARTED,
     FIRST,
     FIRST_TRANSFER,
-    IS_WRITE,
-    ISSUE,
     LAST,
     LAST_TRANSFER,
-    LATENCY,
-    LOST,
     NEVER,
     NOTHING,
     OLDEST,
     OPERATION,
     PORT,
+    PORT_FIELDS,
     POSITION,
     PROCESS_FIELDS,
     PROCESSES,
     PROCESSES_END,
     PUT,
     RECOVERY,
-    REGION,
     REQUEST_FIELDS,
     RING,
     RING_END,
-    ROOM,
     SCRIPT_END,
-    SIZE,
     STACK,
-    STATE,
-    STATE_END,
     STEP_FIELDS,
     TAKE,
     TIME,
     TIME_DONE,
     TIME_ISSUED,
     TIME_STARTED,
-    TIMING,
-    TIMING_END,
     TOKEN,
     TOKEN_FIELDS,
     TOKENS,
@@ -71,6 +58,7 @@ from sim.replay.image import (
     WATCHED,
     IntArray,
 )
+from sim.replay.service import ask, decide, explain, move_tile
 from sim.replay.steady import between_iterations
 
 #: What ``run`` answers instead of a number of events if a channel needs more room.
@@ -86,7 +74,7 @@ def run(m: IntArray) -> int:
     for p in range(m[PROCESSES], m[PROCESSES_END], PROCESS_FIELDS):
         if not advance(p, m):
             return FULL
-    first, end = m[WAKES], m[WAKES_END]
+    first, decisions, end = m[WAKES], m[DECISIONS], m[WAKES_END]
     while True:
         now, due = NEVER, NOTHING
         for wake in range(first, end):
@@ -96,10 +84,17 @@ def run(m: IntArray) -> int:
             return issued
         m[CLOCK] = now
         m[due] = NEVER
-        p = m[PROCESSES] + (due - first) * PROCESS_FIELDS
-        issue(p, m)
-        issued += 1
-        if not advance(p, m):
+        if due < decisions:
+            p = m[PROCESSES] + (due - first) * PROCESS_FIELDS
+            issued += 1
+            if m[m[p + POSITION] + OPERATION] == ASK:
+                ask(p, m)
+                p = NOTHING
+            else:
+                issue(p, m)
+        else:
+            p = decide(m[ARBITRATED] + (due - decisions) * PORT_FIELDS, m)
+        if p != NOTHING and not advance(p, m):
             return FULL
 
 
@@ -113,7 +108,7 @@ def issue(p: int, m: IntArray) -> None:
         start = m[port]
         if start < issued:
             if port == m[WATCHED]:
-                explain(start, p, m)
+                explain(start, issued, p, m)
             start = issued
         end = start + m[request + BUSY]
         m[port] = end + m[request + RECOVERY]
@@ -121,7 +116,7 @@ def issue(p: int, m: IntArray) -> None:
             done, started = end, start
     there = 0
     for transfer in range(m[step + FIRST_TRANSFER], m[step + LAST_TRANSFER], TRANSFER_FIELDS):
-        start, end, arrived = move_tile(transfer, p, m)
+        start, end, arrived = move_tile(transfer, p, issued, m)
         there = max(there, arrived)
         if end > done:
             done, started = end, start
@@ -138,44 +133,6 @@ def issue(p: int, m: IntArray) -> None:
 
 
 @compiled
-def move_tile(transfer: int, p: int, m: IntArray) -> tuple[int, int, int]:
-    """Ask a device: when its bus is there for a tile, when it has done it, when the data is."""
-    state = m[m[transfer + STATE] : m[transfer + STATE_END]]
-    timing = m[m[transfer + TIMING] : m[transfer + TIMING_END]]
-    region, size = m[transfer + REGION], m[transfer + SIZE]
-    ready = m[p + TIME]
-    free = state[COLUMN_FREE]
-    if free < ready + timing[FRONT] and m[transfer + STATE] + COLUMN_FREE == m[WATCHED]:
-        if 0 < free < ready:
-            m[LOST + LATENCY] += timing[FRONT]
-            explain(free, p, m)
-        else:
-            m[LOST + (LATENCY if free else FILL)] += ready + timing[FRONT] - free
-    address = m[region + BASE] + m[region + CURSOR]
-    m[region + CURSOR] = (m[region + CURSOR] + size) % m[region + ROOM]
-    there = serve(state, timing, address, size, m[transfer + IS_WRITE], ready)
-    return max(free, ready + timing[FRONT]), state[COLUMN_FREE], there
-
-
-@compiled
-def explain(free: int, p: int, m: IntArray) -> None:
-    """Why the watched port was idle from ``free`` to the time of a process.
-
-    The process waited for the latency of an operation, for its service elsewhere, and while
-    that waited for ports that others used; before that, for whatever came before it.
-    """
-    if free == 0:
-        m[LOST + FILL] += m[p + TIME]
-        return
-    done = max(m[p + TIME_DONE], free)
-    started = max(m[p + TIME_STARTED], free)
-    issued = max(m[p + TIME_ISSUED], free)
-    m[LOST + LATENCY] += m[p + TIME] - done
-    m[LOST + CONTENTION] += started - issued
-    m[LOST + DEPENDENCE] += (done - started) + (issued - free)
-
-
-@compiled
 def advance(p: int, m: IntArray) -> bool:
     """All steps of a process up to where it has to rest, and of those that it wakes on the way.
 
@@ -187,7 +144,7 @@ def advance(p: int, m: IntArray) -> bool:
         resting = step == m[p + SCRIPT_END]
         if not resting:
             operation = m[step + OPERATION]
-            if operation == ISSUE:
+            if operation <= ASK:
                 m[m[p + WAKE]] = m[p + TIME]
                 resting = True
             elif operation == TAKE:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from mapper.compiled import compiled
 from sim.replay.image import (
+    ADMITTED,
+    ASK_DONE,
     CAUSES,
     CHANNELS,
     CHANNELS_END,
@@ -18,9 +20,16 @@ from sim.replay.image import (
     COUNTER,
     COUNTERS,
     COUNTERS_END,
+    DECISION,
+    DOORS,
+    ELSEWHERE,
+    ELSEWHERE_END,
     ENTRY,
     EXIT,
     FINISH,
+    HELD_BACK,
+    HOLDER,
+    LAST_SERVED,
     LOST,
     LOST_SEEN,
     MEMBER,
@@ -32,9 +41,14 @@ from sim.replay.image import (
     OTHERS,
     OTHERS_END,
     PATIENCE,
+    PLACE_FIELDS,
     PORTS,
     PORTS_END,
     POSITION,
+    QUEUE,
+    QUEUED,
+    QUEUES,
+    QUEUES_END,
     RING,
     RING_END,
     SCRIPT_END,
@@ -45,6 +59,7 @@ from sim.replay.image import (
     TOKEN,
     TOKEN_FIELDS,
     TOKENS,
+    WAITING_IN,
     WAKE,
     WATCHED,
     IntArray,
@@ -90,7 +105,9 @@ def visit(loop: int, iteration: int, store: bool, m: IntArray) -> bool:
         place = visit_others(loop, place, store, m)
     if place != MISMATCH:
         place = visit_channels(loop, place, store, m)
-    return place != MISMATCH and visit_ports(loop, place, store, m)
+    if place != MISMATCH:
+        place = visit_ports(loop, place, store, m)
+    return place != MISMATCH and visit_queues(loop, place, store, m)
 
 
 @compiled
@@ -114,11 +131,12 @@ def visit_members(loop: int, iteration: int, store: bool, m: IntArray) -> int:
         if not same(place, m[p + POSITION], store, m):
             return MISMATCH
         if within:
-            if not same(place + 1, max(m[p + TIME] - now, 0), store, m):
-                return MISMATCH
-            if not same(place + 2, max(m[p + FINISH] - now, 0), store, m):
-                return MISMATCH
-        place += 3
+            for number, time in enumerate((TIME, FINISH, ASK_DONE)):
+                if not same(place + 1 + number, max(m[p + time] - now, 0), store, m):
+                    return MISMATCH
+        place = visit_request(p, place + 4, store, m)
+        if place == MISMATCH:
+            return MISMATCH
         for counter in range(m[p + COUNTERS], m[p + COUNTERS_END]):
             passed = iteration if within and counter == m[member + COUNTER] else 0
             if not same(place, m[counter] - passed, store, m):
@@ -128,12 +146,24 @@ def visit_members(loop: int, iteration: int, store: bool, m: IntArray) -> int:
 
 
 @compiled
+def visit_request(p: int, place: int, store: bool, m: IntArray) -> int:
+    """How far an operation that waits for ports has come."""
+    if not same(place, m[p + ADMITTED], store, m):
+        return MISMATCH
+    if not same(place + 1, m[p + WAITING_IN], store, m):
+        return MISMATCH
+    return place + 2
+
+
+@compiled
 def visit_others(loop: int, place: int, store: bool, m: IntArray) -> int:
     for other in range(m[loop + OTHERS], m[loop + OTHERS_END]):
         p = m[other]
         if not same(place, m[p + POSITION], store, m):
             return MISMATCH
-        place += 1
+        place = visit_request(p, place + 1, store, m)
+        if place == MISMATCH:
+            return MISMATCH
         for counter in range(m[p + COUNTERS], m[p + COUNTERS_END]):
             if not same(place, m[counter], store, m):
                 return MISMATCH
@@ -161,17 +191,42 @@ def visit_channels(loop: int, place: int, store: bool, m: IntArray) -> int:
 
 
 @compiled
-def visit_ports(loop: int, place: int, store: bool, m: IntArray) -> bool:
+def visit_ports(loop: int, place: int, store: bool, m: IntArray) -> int:
     """Times that have passed are equal to now, but not on the watched port: how long it has
     been idle is accounted for."""
-    now = m[CLOCK]
     for used in range(m[loop + PORTS], m[loop + PORTS_END]):
-        free = m[m[used]] - now
-        if m[used] != m[WATCHED]:
-            free = max(free, 0)
-        if not same(place, free, store, m):
+        if not same(place, free_from_now(m[used], m), store, m):
+            return MISMATCH
+        place += 1
+    return place
+
+
+@compiled
+def free_from_now(port: int, m: IntArray) -> int:
+    free = m[port] - m[CLOCK]
+    return int(free if port == m[WATCHED] else max(free, 0))
+
+
+@compiled
+def visit_queues(loop: int, place: int, store: bool, m: IntArray) -> bool:
+    """Ports that have an arbiter: who waits, in which order, who keeps them, who was last."""
+    for used in range(m[loop + QUEUES], m[loop + QUEUES_END]):
+        port = m[used]
+        if not same(place, free_from_now(port, m), store, m):
             return False
         place += 1
+        for field in (LAST_SERVED, HOLDER, QUEUED, HELD_BACK):
+            if not same(place, m[port + field], store, m):
+                return False
+            place += 1
+        for number in range(m[port + QUEUED]):
+            if not same(place, m[m[port + QUEUE] + number * PLACE_FIELDS], store, m):
+                return False
+            place += 1
+        for number in range(m[port + HELD_BACK]):
+            if not same(place, m[m[port + DOORS] + number], store, m):
+                return False
+            place += 1
     return True
 
 
@@ -184,19 +239,20 @@ def periods(loop: int, period: int, span: int, m: IntArray) -> int:
             left = m[loop + COUNT] - 1 - m[m[member + COUNTER]]
             times = min(times, left // period)
         else:
-            times = min(times, undisturbed(m[member + MEMBER], span, m))
+            times = min(times, undisturbed(m[m[member + MEMBER] + WAKE], span, m))
     for other in range(m[loop + OTHERS], m[loop + OTHERS_END]):
-        times = min(times, undisturbed(m[other], span, m))
+        times = min(times, undisturbed(m[m[other] + WAKE], span, m))
+    for elsewhere in range(m[loop + ELSEWHERE], m[loop + ELSEWHERE_END]):
+        times = min(times, undisturbed(m[m[elsewhere] + DECISION], span, m))
     return int(times)
 
 
 @compiled
-def undisturbed(p: int, span: int, m: IntArray) -> int:
-    """Periods before a process outside the loop is due to wake up."""
-    wake = m[m[p + WAKE]]
-    if span == 0 or wake == NEVER:
+def undisturbed(wake: int, span: int, m: IntArray) -> int:
+    """Periods before a process outside the loop wakes up, or an arbiter decides."""
+    if span == 0 or m[wake] == NEVER:
         return NEVER
-    return int((wake - m[CLOCK] - 1) // span)
+    return int((m[wake] - m[CLOCK] - 1) // span)
 
 
 @compiled
@@ -207,16 +263,23 @@ def skip(loop: int, times: int, period: int, span: int, m: IntArray) -> None:
         if inside(member, m):
             m[m[member + COUNTER]] += times * period
             move(m[member + MEMBER] + TIME, m[member + MEMBER] + SCRIPT_END, jump, m)
-            wake = m[m[member + MEMBER] + WAKE]
-            if m[wake] != NEVER:
-                m[wake] += jump
+            postpone(m[m[member + MEMBER] + WAKE], jump, m)
     for used in range(m[loop + CHANNELS], m[loop + CHANNELS_END]):
         move(m[m[used] + RING], m[m[used] + RING_END], jump, m)
     for used in range(m[loop + PORTS], m[loop + PORTS_END]):
         m[m[used]] += jump
+    for used in range(m[loop + QUEUES], m[loop + QUEUES_END]):
+        m[m[used]] += jump
+        postpone(m[m[used] + DECISION], jump, m)
     for cause in range(LOST, LOST + CAUSES):
         m[cause] += (m[cause] - m[loop + LOST_SEEN + cause - LOST]) * times
     m[CLOCK] += jump
+
+
+@compiled
+def postpone(wake: int, jump: int, m: IntArray) -> None:
+    if m[wake] != NEVER:
+        m[wake] += jump
 
 
 @compiled

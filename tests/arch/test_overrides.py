@@ -79,7 +79,7 @@ def test_integers_of_array_libraries_count_as_integers(rows: int) -> None:
         ("gbuf.sise", "1 KiB", ("gbuf.sise: no such parameter", "did you mean 'gbuf.size'?")),
         ("gbfu.size", "1 KiB", ("gbfu.size: no such parameter", "did you mean 'gbuf.size'?")),
         ("clok", "1 GHz", ("clok: no such parameter", "did you mean 'clock'?")),
-        ("gbuf", "1 KiB", ("gbuf: no such parameter", "allowed gbuf.size")),
+        ("gbuf", "1 KiB", ("gbuf: no such parameter", "gbuf.size, gbuf.keeps")),
         ("gbuf.kind", "dram", ("gbuf.kind: no such parameter",)),
         ("name", "other", ("name: no such parameter",)),
         ("components.gbuf.size", "1 KiB", ("no such parameter", "did you mean 'gbuf.size'?")),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,7 @@ import optuna
 import pytest
 
 from arch import catalog
-from dse.store import load_study
+from dse.store import FILE, load_study
 from tests.cli.running import Dse, run_dse
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -150,6 +152,20 @@ def test_the_report_is_written_again(dse: Dse, run_dir: Path) -> None:
     (run_dir / "report.html").unlink()
     assert dse("report", run_dir).out == f"report: {run_dir}/report.html\n"
     assert (run_dir / "report.html").exists()
+
+
+@pytest.mark.usefixtures("document")
+def test_no_report_on_a_network_that_has_changed(dse: Dse, run_dir: Path, tmp_path: Path) -> None:
+    """Its recorded mappings belong to another network."""
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    with sqlite3.connect(copy / FILE) as connection:
+        (known,) = connection.execute("SELECT value FROM run WHERE key = 'workloads'").fetchone()
+        other = json.dumps(dict.fromkeys(json.loads(known), "another"))
+        connection.execute("UPDATE run SET value = ? WHERE key = 'workloads'", (other,))
+    outcome = dse("report", copy)
+    assert outcome.code == 2
+    assert "the network that it names is another than the one searched for" in outcome.err
 
 
 def test_export_for_the_dashboard(dse: Dse, document: dict[str, Any], run_dir: Path) -> None:

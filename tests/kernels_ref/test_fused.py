@@ -7,7 +7,9 @@ import os
 import pytest
 import torch
 
-from kernels_ref.fused import FUSED, GROUP, Fused, pack, unpack
+from kernels_ref.fused.record import Fused
+from kernels_ref.fused.registry import FUSED
+from kernels_ref.fused.weights import GROUP, pack, unpack
 
 pytest.importorskip("triton")
 
@@ -19,6 +21,12 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "gemm_w4a16": PACKED,
     "gemm_lut4": PACKED,
     "gemm_ternary": PACKED,
+    "gemm_w4a8": PACKED,
+    "gemm_mixed_int8": [{"M": 5, "N": 70, "K": 200, "outliers": 3}],
+    "gemm_bit_planes": [
+        {"M": 3, "N": 33, "K": 96, "a_bits": 2, "b_bits": 3},
+        {"M": 9, "N": 20, "K": 64, "a_bits": 1, "b_bits": 1},
+    ],
     "flash_attention": [
         {"B": 1, "H": 2, "Hkv": 1, "Sq": 37, "Skv": 37, "D": 32, "causal": 1},
         {"B": 2, "H": 2, "Hkv": 2, "Sq": 17, "Skv": 50, "D": 16, "causal": 0},
@@ -26,6 +34,14 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "decode_attention": [
         {"B": 1, "H": 4, "Hkv": 2, "Skv": 150, "D": 32},
         {"B": 2, "H": 1, "Hkv": 1, "Skv": 63, "D": 16},
+    ],
+    "flash_attention_backward": [
+        {"B": 1, "H": 2, "Hkv": 1, "Sq": 37, "Skv": 37, "D": 16, "causal": 1},
+        {"B": 1, "H": 1, "Hkv": 1, "Sq": 17, "Skv": 40, "D": 32, "causal": 0},
+    ],
+    "window_attention": [
+        {"B": 1, "H": 2, "Hkv": 1, "Sq": 75, "Skv": 75, "D": 16, "window": 20},
+        {"B": 1, "H": 1, "Hkv": 1, "Sq": 40, "Skv": 40, "D": 16, "window": 100},
     ],
     "layer_norm": [{"R": 3, "C": 100}],
     "rms_norm": [{"R": 3, "C": 1000}],
@@ -50,7 +66,7 @@ def test_result_is_the_definition(kernel: Fused, sizes: dict[str, int]) -> None:
 def test_bytes_are_those_of_the_tensors(kernel: Fused, sizes: dict[str, int]) -> None:
     inputs = kernel.inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
     read = sum(x.nbytes for x in inputs if isinstance(x, torch.Tensor))
-    result_bytes = {"gemm_int8": 4}.get(kernel.name, 2)
+    result_bytes = {"gemm_int8": 4, "gemm_bit_planes": 4}.get(kernel.name, 2)
     assert kernel.counts(sizes).bytes == read + kernel.reference(*inputs).numel() * result_bytes
 
 

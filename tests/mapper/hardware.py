@@ -140,6 +140,12 @@ def architectures() -> dict[str, Architecture]:
             dataflow="weight_stationary",
             latches=["weight"],
         ),
+        architecture(
+            "latched",
+            {"buffer": sram(36, ALL), "acc": registers(8, ["output"], "column")},
+            dataflow="weight_stationary",
+            latches=["input", "weight", "output"],
+        ),
     )
     return {one.name: one for one in built}
 

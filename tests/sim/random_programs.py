@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from arch.spec import PLAIN, REQUESTERS, Arbiter
 from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
 
@@ -16,11 +17,13 @@ MEMORIES = ("dram", "l2", "l1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How large the random programs are."""
+    """How large the random programs are, and how likely an operand is kept in a memory."""
 
     loops: int = 4
     count: int = 6
     ragged: float = 0.5
+    inputs: int = 2
+    kept: float = 0.6
 
 
 def random_prices(rng: np.random.Generator) -> dict[str, Price]:
@@ -44,11 +47,34 @@ def random_prices(rng: np.random.Generator) -> dict[str, Price]:
     return prices
 
 
+def random_arbiters(rng: np.random.Generator, prices: dict[str, Price]) -> dict[str, Price]:
+    """The same prices; about half of the components have an arbiter or a bounded queue, and most
+    memories one port."""
+
+    def arbiter() -> Arbiter:
+        order = rng.permutation(REQUESTERS)[: int(rng.integers(1, 4))]
+        queue = int(rng.integers(1, 4))
+        return Arbiter(
+            policy=str(rng.choice(["fifo", "priority", "round_robin"])),
+            order=tuple(str(kind) for kind in order),
+            queue=queue if rng.random() < 0.4 else None,
+        )
+
+    return {
+        name: replace(
+            price,
+            arbiter=arbiter() if rng.random() < 0.6 else PLAIN,
+            shared_port=price.shared_port or rng.random() < 0.5,
+        )
+        for name, price in prices.items()
+    }
+
+
 def random_program(rng: np.random.Generator, shape: Shape) -> Program:
-    """Three operands, staged in random memories, under loops of random order and trip count."""
+    """Inputs and an output, staged in random memories, under loops in random order."""
     items: list[tuple[str, int, str, int]] = []
-    for operand in range(3):
-        kept = [m for m in MEMORIES[1:] if rng.random() < 0.6]
+    for operand in range(shape.inputs + 1):
+        kept = [m for m in MEMORIES[1:] if rng.random() < shape.kept]
         items += [("stage", operand, memory, int(rng.integers(1, 4))) for memory in kept]
     order = rng.permutation(len(items))
     stages = _inwards([items[i] for i in order])
@@ -63,7 +89,7 @@ def _inwards(stages: list[tuple[str, int, str, int]]) -> list[tuple[str, int, st
     """The same stages with those of one operand in the order of the memories."""
     queues = {
         operand: sorted((s for s in stages if s[1] == operand), key=lambda s: MEMORIES.index(s[2]))
-        for operand in range(3)
+        for operand in {stage[1] for stage in stages}
     }
     return [queues[stage[1]].pop(0) for stage in stages]
 
@@ -77,8 +103,11 @@ def _lower(
     if not nest:
         steps = int(rng.integers(0, 30))
         works = [("unit", Work(steps=steps, operations=steps))]
-        works += [(at.get(operand, "dram"), Work(read_bits=_bits(rng))) for operand in range(2)]
-        works += [(at.get(2, "dram"), Work(read_bits=_bits(rng), write_bits=_bits(rng)))]
+        works += [
+            (at.get(operand, "dram"), Work(read_bits=_bits(rng))) for operand in range(shape.inputs)
+        ]
+        output = at.get(shape.inputs, "dram")
+        works += [(output, Work(read_bits=_bits(rng), write_bits=_bits(rng)))]
         used = [work for work in works if rng.random() < 0.8]
         return (Compute(TileOp("compute", tuple(used))),)
     (kind, number, memory, amount), rest = nest[0], nest[1:]
@@ -90,8 +119,9 @@ def _lower(
         return nodes
     parent, name = at.get(number, "dram"), f"t{number}@{memory}"
     load = _transfer(rng, f"load {name}", parent, memory)
-    store = _transfer(rng, f"store {name}", memory, parent) if number == 2 else None
-    if number == 2 and rng.random() < 0.5:
+    is_output = number == shape.inputs
+    store = _transfer(rng, f"store {name}", memory, parent) if is_output else None
+    if is_output and rng.random() < 0.5:
         load = None
     body = _lower(rng, rest, shape, {**at, number: memory})
     return (Hold(number, memory, amount, 64, load, store, body),)

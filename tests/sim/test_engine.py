@@ -12,7 +12,8 @@ import pytest
 
 from mapper.cost import Price
 from mapper.program import Compute, Program, TileOp, Work
-from sim.engine import DeadlockError, Listeners, simulate
+from sim.deadlock import DeadlockError
+from sim.engine import Listeners, simulate
 from sim.ports import Prices
 from sim.process import Process
 from sim.schedule import PricedOp, build_schedule, busy_ps

@@ -46,7 +46,7 @@ def _hypervolume(axes: Axes, progress: Convergence) -> None:
     axes.annotate(
         f"{REACHED:.0%} at trial {progress.reached_at}",
         (progress.reached_at, shares[progress.reached_at]),
-        xytext=(-10 if left else 10, -16),
+        xytext=(-10 if left else 10, -34),
         textcoords="offset points",
         ha="right" if left else "left",
         fontsize=8.5,

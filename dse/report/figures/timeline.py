@@ -169,9 +169,14 @@ def _boundaries(axes: Axes, operators: Sequence[Slice], divisor: float) -> None:
 
 
 def _close_up(slices: Sequence[Slice], longest: Slice) -> list[Slice]:
-    """The beginning of a layer, up to a number of tile computations."""
+    """The beginning of a layer, up to a number of tile computations.
+
+    A process that only passes tokens on (sums that begin at zero need no loading) is left out.
+    """
     stop = longest.start_ps + longest.duration_ps
-    inside = [s for s in slices if longest.start_ps <= s.start_ps < stop]
+    within = [s for s in slices if longest.start_ps <= s.start_ps < stop]
+    working = {s.track for s in within if s.iterations == 1 and s.duration_ps}
+    inside = [s for s in within if s.track in working]
     ends = [s.start_ps + s.duration_ps for s in inside if s.track == "compute"]
     horizon = ends[:CLOSE_UP_COMPUTES][-1] if ends else stop
     return [s for s in inside if s.start_ps < horizon]

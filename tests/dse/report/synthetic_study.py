@@ -250,6 +250,7 @@ def study(
         trials=tuple(trials),
         run_dir=run_dir,
         stopped=stopped,
+        workloads={},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mapper.memory_plan.affine import Linear, Nest
 from mapper.memory_plan.layers import FeatureMap, Layer, Window
 
 
@@ -109,3 +110,38 @@ def tiny_network(rng: np.random.Generator) -> list[Layer]:
     found.append(layer("mean", "pool", (last,), windows=whole))
     found.append(layer("classes", "dense", (found[-1].output,), 5))
     return found
+
+
+def nest(one: Layer) -> Nest:
+    """A layer's kernel as loops: output rows, columns and channels, then window and channels."""
+    source, target = one.inputs[0], one.output
+    mixes = one.kind in ("conv2d", "dense")
+    rows, columns = (
+        (Window(size=source.height), Window(size=source.width))
+        if one.kind == "dense"
+        else (one.rows, one.columns)
+    )
+    c, k, w = source.channels, target.channels, source.width
+    same = 0 if mixes else 1
+    down = (rows.stride, 0, 0, rows.dilation, 0, 0)
+    along = (0, columns.stride, 0, 0, columns.dilation, 0)
+    channel = (0, 0, same, 0, 0, 1 - same)
+    weighted = zip(down, along, channel, strict=True)
+    return Nest(
+        loops=("p", "q", "k", "r", "s", "c"),
+        extents=(target.height, target.width, k, rows.size, columns.size, c if mixes else 1),
+        stored_loops=3,
+        write=Linear((target.width * k, k, 1, 0, 0, 0)),
+        write_bytes=1,
+        output_bytes=target.size_bytes,
+        read=Linear(
+            tuple(w * c * d + c * a + b for d, a, b in weighted),
+            -c * (w * rows.pad + columns.pad),
+        ),
+        read_bytes=1,
+        input_bytes=source.size_bytes,
+        inside=(
+            (Linear(down, -rows.pad), source.height),
+            (Linear(along, -columns.pad), source.width),
+        ),
+    )

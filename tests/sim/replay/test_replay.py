@@ -7,7 +7,8 @@ import pytest
 
 from mapper.cost import Price
 from mapper.program import Program
-from sim.engine import DeadlockError, simulate
+from sim.deadlock import DeadlockError
+from sim.engine import simulate
 from sim.replay.engine import Replayed, replay
 from sim.schedule import build_schedule, busy_ps
 from tests.sim.programs import PRICES, compute, hold, load, program, repeat, store

@@ -1,0 +1,1 @@
+"""Import of ``.tflite`` files: what the network computes, and how TensorFlow Lite Micro runs it."""
