@@ -8,7 +8,7 @@ import typer
 
 from arch.load import load_architecture
 from arch.spec import Architecture
-from dse.cli import arguments, inputs, memory_options, views
+from dse.cli import arguments, inputs, memory_options, offline_plan, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
@@ -37,6 +37,7 @@ def run(
     fuse: arguments.Fuse = False,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
+    write_plan: arguments.WritePlan = None,
     trace: arguments.Trace = None,
     trace_window: arguments.TraceWindow = None,
     timeline: arguments.Timeline = None,
@@ -54,6 +55,8 @@ def run(
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     architecture = memory_options.asked(planner, memory_map, architecture)
+    if write_plan is not None:
+        offline_plan.check(write_plan, workload, architecture)
     if is_stream(workload):
         pictures.refuse("a stream of requests has no timeline")
         run_stream(architecture, workload, as_json=as_json)
@@ -68,6 +71,8 @@ def run(
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
         memory_options.draw_map(network, architecture, memory_map)
+    if write_plan is not None:
+        offline_plan.write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
 
 
