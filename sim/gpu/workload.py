@@ -63,7 +63,7 @@ class Launch:
         p = self.call.params
         if not p.get("causal"):
             return float(self.macs)
-        return self.macs * (1 - (p["Sq"] - 1) / (2 * p["Skv"]))
+        return float(self.macs * (1 - (p["Sq"] - 1) / (2 * p["Skv"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
