@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
 
 from arch.load import load_architecture
 from arch.spec import Architecture
-from dse.cli import arguments, inputs, memory_options, views
+from dse.cli import arguments, engines, inputs, views
 from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
-from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
@@ -20,9 +20,8 @@ from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
-from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
-from sim.models import FIDELITIES
+from sim.models import EVENT, FIDELITIES
 
 
 def run(
@@ -33,7 +32,7 @@ def run(
     ] = "event",
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
-    engine: arguments.Engine = DEFAULT,
+    engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
@@ -50,24 +49,29 @@ def run(
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
-    inputs.choice("--engine", engine, tuple(ENGINES))
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
-    architecture = memory_options.asked(planner, memory_map, architecture)
+    if planner is not None or memory_map is not None:
+        architecture = memory_options().asked(planner, memory_map, architecture)
     if is_stream(workload):
         pictures.refuse("a stream of requests has no timeline")
+        engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
         run_stream(architecture, workload, as_json=as_json)
         return
+    pictures.check_fidelity(fidelity)
+    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse)
     network = load_workload(workload)
     if architecture.cores > 1:
         note = "one core runs everything here; dse map --fuse places a network on all"
         messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
-    if not runs_kernels(architecture):
-        say_if_compiling()
-    simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
+    if runs_kernels(architecture):
+        engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
+    else:
+        say_if_compiling("mapper" if fidelity != EVENT else "sim")
+    simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
-        memory_options.draw_map(network, architecture, memory_map)
+        memory_options().draw_map(network, architecture, memory_map)
     _show(network, architecture, simulation, as_json=as_json)
 
 
@@ -80,7 +84,14 @@ def _show(
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
         return
     if simulation.schedule is not None:
-        for name, text in totals(simulation.schedule):
+        schedules = importlib.import_module("dse.cli.schedules")
+        for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
-    memory_options.show(network, architecture)
+    if runs_kernels(architecture):
+        memory_options().show(network, architecture)
+
+
+def memory_options() -> Any:
+    """Only microcontrollers need that module and what it imports."""
+    return importlib.import_module("dse.cli.memory_options")
