@@ -68,7 +68,14 @@ class Interpreter:
         """The report, and results for inputs of those seeds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"file": str(file), "seeds": list(seeds)}) + "\n")
+        network = read_model(file).graphs[0]
+        request = {
+            "file": str(file),
+            "inputs": len(network.inputs),
+            "outputs": len(network.outputs),
+            "seeds": list(seeds),
+        }
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         return dict(json.loads(line)) if line else {"error": "the interpreter crashed"}

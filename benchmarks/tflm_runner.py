@@ -2,7 +2,8 @@
 
     PYTHON -m pip install tflite-micro
 
-Each line in is a request: ``{"file": ..., "seeds": [...]}``. Each line out has the bytes of the
+Each line in is a request: ``{"file": ..., "inputs": 1, "outputs": 1, "seeds": [...]}``. Each line
+out has the bytes of the
 arena by part, as the interpreter reports them, and the results for random inputs of those seeds.
 """
 
@@ -35,17 +36,24 @@ def _allocations(interpreter: Any) -> dict[str, int]:
     return {name: int(size) for name, size in _REPORT.findall(text)}
 
 
-def _result(interpreter: Any, seed: int) -> list[int]:
-    """Checksums of every output for a random input of that seed."""
+def _results(interpreter: Any, request: dict[str, Any], seed: int) -> list[int]:
+    """Checksums of every output for random inputs of that seed, from a fresh state."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    details = interpreter.get_input_details(0)
     interpreter.reset()
-    data = rng.integers(-128, 128, tuple(details["shape"]), dtype=np.int8)
-    interpreter.set_input(data.astype(details["dtype"]), 0)
+    for number in range(request["inputs"]):
+        details = interpreter.get_input_details(number)
+        kind, shape = np.dtype(details["dtype"]), tuple(details["shape"])
+        if kind.kind == "f":
+            data = rng.standard_normal(shape).astype(kind)
+        else:
+            limits = np.iinfo(kind)
+            data = rng.integers(limits.min, limits.max, shape, dtype=kind, endpoint=True)
+        interpreter.set_input(data, number)
     interpreter.invoke()
-    return [zlib.crc32(np.ascontiguousarray(interpreter.get_output(0)).tobytes())]
+    outputs = (interpreter.get_output(number) for number in range(request["outputs"]))
+    return [zlib.crc32(np.ascontiguousarray(output).tobytes()) for output in outputs]
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +62,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         interpreter = runtime.Interpreter.from_file(request["file"], arena_size=ARENA_BYTES)
         found: dict[str, Any] = _allocations(interpreter)
-        found["results"] = [_result(interpreter, seed) for seed in request.get("seeds", [])]
+        found["results"] = [_results(interpreter, request, s) for s in request["seeds"]]
     except (RuntimeError, ValueError) as error:
         return {"error": str(error)}
     return found

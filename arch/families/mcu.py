@@ -25,7 +25,7 @@ from arch.spec import (
     Memory,
 )
 
-Planner = Literal["tflm", "tinyengine", "hmcos", "vmcu", "optimal"]
+Planner = Literal["tflm", "tflm_offline", "tinyengine", "hmcos", "vmcu", "optimal"]
 
 #: Most int8 multiply-accumulates per cycle: SMLAD of the DSP extension adds up two products (Arm
 #: Cortex-M4 technical reference manual), Helium on Cortex-M55 eight (Arm's product page); one

@@ -79,6 +79,13 @@ Planner = Annotated[
 MemoryMap = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
 ]
+WritePlan = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --planner tflm_offline: the .tflite file with the plan's offsets in it.",
+    ),
+]
 Trace = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a trace for ui.perfetto.dev.")
 ]

@@ -4,4 +4,4 @@
 """
 
 #: Planners, in the order in which they appeared; here so that naming them loads nothing.
-PLANNER_NAMES = ("tflm", "tinyengine", "hmcos", "vmcu", "optimal")
+PLANNER_NAMES = ("tflm", "tflm_offline", "tinyengine", "hmcos", "vmcu", "optimal")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mapper.workload.tflite_import.model import FileModel
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeCall:
@@ -19,12 +21,16 @@ class RuntimeCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeBuffer:
-    """Bytes of the arena from the call ``first`` to the call ``last``, both included."""
+    """Bytes of the arena from the call ``first`` to the call ``last``, both included.
+
+    ``fixed``: a file may say where it lies (a tensor of the first graph; scratch it may not).
+    """
 
     name: str
     size_bytes: int
     first: int
     last: int
+    fixed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +38,10 @@ class RuntimeGraph:
     """Calls in order and buffers in the runtime's order: tensors, then scratch of kernels.
 
     ``persistent_bytes`` are tensors that keep their values between runs, outside the arena's plan.
+    ``source`` is what the file says.
     """
 
     calls: tuple[RuntimeCall, ...]
     buffers: tuple[RuntimeBuffer, ...]
-    persistent_bytes: int = 0
+    persistent_bytes: int
+    source: FileModel

@@ -36,6 +36,7 @@ def run(
     fuse: arguments.Fuse = False,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
+    write_plan: arguments.WritePlan = None,
     trace: arguments.Trace = None,
     trace_window: arguments.TraceWindow = None,
     timeline: arguments.Timeline = None,
@@ -52,7 +53,9 @@ def run(
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if planner is not None or memory_map is not None:
-        architecture = memory_options().asked(planner, memory_map, architecture)
+        architecture = _needed("memory_options").asked(planner, memory_map, architecture)
+    if write_plan is not None:
+        _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
         pictures.refuse("a stream of requests has no timeline")
         engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
@@ -71,7 +74,9 @@ def run(
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
-        memory_options().draw_map(network, architecture, memory_map)
+        _needed("memory_options").draw_map(network, architecture, memory_map)
+    if write_plan is not None:
+        _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
 
 
@@ -84,14 +89,14 @@ def _show(
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
         return
     if simulation.schedule is not None:
-        schedules = importlib.import_module("dse.cli.schedules")
+        schedules = _needed("schedules")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
     if runs_kernels(architecture):
-        memory_options().show(network, architecture)
+        _needed("memory_options").show(network, architecture)
 
 
-def memory_options() -> Any:
-    """Only microcontrollers need that module and what it imports."""
-    return importlib.import_module("dse.cli.memory_options")
+def _needed(module: str) -> Any:
+    """Modules that few runs need (for microcontrollers, fused networks) and that import much."""
+    return importlib.import_module(f"dse.cli.{module}")

@@ -91,6 +91,7 @@ def runtime_graph(model: FileModel, covered: Mapping[int, tuple[str, ...]]) -> R
         calls=tuple(_call(model, name, covered) for name in scopes.names),
         buffers=tuple(buffers),
         persistent_bytes=sum(t.size_bytes for t in variables),
+        source=model,
     )
 
 
@@ -117,6 +118,7 @@ def _buffer(scopes: _Scopes, key: Key, name: str, size_bytes: int) -> RuntimeBuf
         size_bytes=size_bytes,
         first=scopes.first.get(key, NEVER),
         last=scopes.last.get(key, NEVER),
+        fixed=len(key) == 2 and key[0] == 0,
     )
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 from mapper.workload.nests import ConvolutionShape, Nest, Window, at, convolution
 from mapper.workload.operators import AffineIndex
+from mapper.workload.tflite_import.geometry import window_of
 from mapper.workload.tflite_import.importing import (
     Call,
     Padded,
@@ -18,9 +19,6 @@ from mapper.workload.tflite_import.importing import (
 from mapper.workload.torch_import.draft import Kernel
 from mapper.workload.torch_import.storage import View, broadcast, fresh, narrow, permute, reshape
 from mapper.workload.transposed import Phase, TransposedShape, phase_nest, phases
-
-#: The schema's number of padding that keeps the size.
-SAME = 0
 
 
 @imports("CONV_2D")
@@ -66,24 +64,11 @@ def _window(call: Call, kernel: tuple[int, ...]) -> tuple[View, Window]:
     if isinstance(value, Padded):
         earlier = (value.before[1], value.before[2])
     data = value.source if isinstance(value, Padded) else call.view(0)
-    window = window_of(call, kernel)
+    window = window_of(call.into.graph, call.operator, kernel)
     padding = tuple(a + b for a, b in zip(window.padding, earlier, strict=True))
     return data, Window(
         kernel=kernel, stride=window.stride, padding=padding, dilation=window.dilation
     )
-
-
-def window_of(call: Call, kernel: tuple[int, ...]) -> Window:
-    """The window of a convolution or a pool over the input as the file sees it."""
-    stride = (call.option("StrideH") or 1, call.option("StrideW") or 1)
-    dilation = (call.option("DilationHFactor") or 1, call.option("DilationWFactor") or 1)
-    sizes, outputs = call.tensor(0).shape[1:3], call.target().shape[1:3]
-    same = call.option("Padding") == SAME
-    padding = tuple(
-        max(0, (out - 1) * step + (k - 1) * wide + 1 - size) // 2 if same else 0
-        for out, step, k, wide, size in zip(outputs, stride, kernel, dilation, sizes, strict=True)
-    )
-    return Window(kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
 @imports("TRANSPOSE_CONV")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mapper.workload.nests import Nest, Window, at
+from mapper.workload.tflite_import.geometry import window_of
 from mapper.workload.tflite_import.importing import Call, as_seen, as_stored, imports
-from mapper.workload.tflite_import.operators.contraction import window_of
 from mapper.workload.torch_import.draft import Kernel, point_dims
 from mapper.workload.torch_import.storage import View
 
@@ -35,7 +35,7 @@ def pool(call: Call) -> Sequence[View]:
     kind, operation, ops = _POOLS[call.operator.kind]
     target = call.target().shape
     outputs = (target[1], target[2])
-    window = window_of(call, kernel)
+    window = window_of(call.into.graph, call.operator, kernel)
     return [
         _pooled(
             call,
