@@ -53,6 +53,14 @@ PLAIN = Arbiter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Banks:
+    """``count`` banks of a memory, with consecutive chunks of bytes in consecutive banks."""
+
+    count: int
+    interleave_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """Anything that has a name, an area and a leakage power; ``count`` equal instances.
 

@@ -15,6 +15,7 @@ from arch.fields import (
     MIN_CLOCK_HZ,
     AccessTime,
     Area,
+    BankCount,
     Clock,
     Corner,
     DramBandwidth,
@@ -23,6 +24,7 @@ from arch.fields import (
     DramType,
     Dtypes,
     Extent,
+    Interleave,
     Latency,
     Leakage,
     Node,
@@ -93,7 +95,11 @@ class SramConfig(Arbitrated):
     read_bandwidth: SramBandwidth
     write_bandwidth: SramBandwidth
     shared_port: bool = False
-    """Reads and writes take turns."""
+    """Reads and writes take turns (in each bank)."""
+    banks: BankCount = 1
+    """They share the bandwidths; at event fidelity accesses to one bank wait for each other."""
+    interleave: Interleave = 64
+    """With several banks: how many consecutive bytes are in one of them."""
     word: WordSize = 8
     """Width of one access of its macro: a wider one costs less energy per byte."""
     read_energy: SramEnergy = "auto"

@@ -64,13 +64,7 @@ def run(
     pictures.check_fidelity(fidelity)
     way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse)
     network = load_workload(workload)
-    if architecture.cores > 1:
-        note = "one core runs everything here; dse map --fuse places a network on all"
-        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
-    if runs_kernels(architecture):
-        engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
-    else:
-        say_if_compiling("mapper" if fidelity != EVENT else "sim")
+    _check_kernels(architecture, engine, fidelity)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
@@ -78,6 +72,17 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
+
+
+def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
+    """What is said before anything is computed that takes time."""
+    if architecture.cores > 1:
+        note = "one core runs everything here; dse map --fuse places a network on all"
+        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
+    if runs_kernels(architecture):
+        engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
+    else:
+        say_if_compiling("mapper" if fidelity != EVENT else "sim")
 
 
 def _show(
