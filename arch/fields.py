@@ -144,6 +144,17 @@ Area = Annotated[
         words=("auto",),
     ),
 ]
+NodeArea = Annotated[
+    float | Literal["unknown"],  # up to a tile of a many-core chip
+    Quantity(
+        parse=quantity.area,
+        show=units.format_area_mm2,
+        low=1e-6,
+        high=10.0,
+        zero=True,
+        words=("unknown",),
+    ),
+]
 OffChipArea = Annotated[
     float,
     Quantity(parse=quantity.area, show=units.format_area_mm2, low=1e-3, high=1e4, zero=True),

@@ -132,7 +132,8 @@ class OperatorMetrics:
 class Metrics:
     """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
 
-    ``engine`` ran the simulation (None: nothing was simulated).
+    ``engine`` ran the simulation (None: nothing was simulated). ``area_without`` names parts of the
+    chip whose area is not known.
     """
 
     fidelity: str
@@ -146,6 +147,7 @@ class Metrics:
     components: MappingABC[str, ComponentMetrics]
     operators: tuple[OperatorMetrics, ...]
     engine: str | None = None
+    area_without: tuple[str, ...] = ()
 
     @property
     def gap(self) -> dict[str, int]:

@@ -31,8 +31,13 @@ def network(name: str, config: NocConfig) -> Iterator[NocLink]:
     if config.switching == "store_and_forward":
         packet_ps = -(-config.packet * PS_PER_S // bytes_per_s)
         transit_ps += (links.hops - 1) * packet_ps
+    known = not isinstance(config.area, str)
+    area_mm2 = config.rows * config.cols * float(config.area) if known else 0.0
     for number, branch in enumerate(links.branches):
         yield NocLink(
+            network=name,
+            area_mm2=0.0 if number else area_mm2,
+            area_known=known,
             name=f"{name}_{branch.name}",
             count=branch.count,
             source=config.source,

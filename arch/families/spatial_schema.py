@@ -28,6 +28,7 @@ from arch.fields import (
     Latency,
     Leakage,
     Node,
+    NodeArea,
     OffChipArea,
     OffChipPower,
     OperationEnergy,
@@ -158,6 +159,9 @@ class NocConfig(Arbitrated):
     """What several nodes want crosses a link once."""
     energy: SramEnergy
     """Per byte and link."""
+    area: NodeArea = "unknown"
+    """Of one node: its router and its links. While unknown, results say that the chip's area is
+    without the network."""
 
 
 class PeArrayConfig(StrictModel):

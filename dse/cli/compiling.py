@@ -1,6 +1,8 @@
-"""A word of patience before what is compiled on first use."""
+"""What a search runs on: compiled code, and as many threads as there are processors."""
 
 from __future__ import annotations
+
+import os
 
 from dse.cli.console import messages
 from mapper.compiled import is_cold, load_quickly
@@ -19,3 +21,8 @@ def say_if_compiling(what: str = "mapper") -> None:
     if is_cold("mapper" if what == "mapper" else "sim", module):
         messages().print(f"Compiling the {text} (once; up to a minute) ...")
     load_quickly()
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

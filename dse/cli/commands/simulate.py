@@ -10,7 +10,7 @@ import typer
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, engines, inputs, views
-from dse.cli.compiling import say_if_compiling
+from dse.cli.compiling import processors, say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
 from dse.cli.stream import run_stream
@@ -18,6 +18,7 @@ from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
+from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
@@ -62,7 +63,8 @@ def run(
         run_stream(architecture, workload, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
-    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse)
+    threads = Method(threads=processors())
+    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse, method=threads)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
     simulation = simulate(network, architecture, fidelity, objective, way)
