@@ -16,6 +16,7 @@ from mapper.search.network import map_workload
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 from sim.kernel_models import evaluate, runs_kernels
+from sim.memory import check_outermost
 from sim.prices import price
 from sim.timeline import EVERYTHING, Slice, View, timeline
 
@@ -93,6 +94,7 @@ def simulate(
         return Simulation(metrics=metrics, results={}, schedule=found)
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
+        check_outermost(workload, architecture)
         results = map_workload(workload, architecture, price, objective, way.method)
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)
