@@ -8,6 +8,7 @@ without the import of the network.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 
@@ -52,7 +53,7 @@ def main() -> None:
         table.add_row(
             name,
             str(len(layers)),
-            str(max(b - a for a, b in zip(points, points[1:], strict=False))),
+            str(max(b - a for a, b in itertools.pairwise(points))),
             f"{found.pool_bytes:,}",
             f"{found.lower_bound_bytes:,}",
             f"{found.pool_bytes / found.lower_bound_bytes - 1:.1%}",
