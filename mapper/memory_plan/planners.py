@@ -23,8 +23,8 @@ from mapper.workload.runtime import RuntimeGraph
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to plan. Limits are for ``optimal``: the fastest plan within ``ram_bytes``, or the
-    smallest one within ``most_cycles``; without limits the smallest of all."""
+    """What to plan. Limits are for ``optimal``: the smallest plan within ``most_cycles``, else the
+    fastest one within ``ram_bytes``; without limits, or if none keeps them, the nearest to it."""
 
     workload: Workload
     cycles: CycleModel
@@ -130,12 +130,12 @@ def tradeoffs(request: Request) -> Routes:
 
 def _within(found: Sequence[Route], request: Request) -> Route:
     """Routes are sorted by memory, and the more of it the faster."""
-    if request.ram_bytes is not None:
-        fitting = [route for route in found if route.size_bytes <= request.ram_bytes]
-        return fitting[-1] if fitting else found[0]
     if request.most_cycles is not None:
         fast = [route for route in found if route.cycles <= request.most_cycles]
         return fast[0] if fast else found[-1]
+    if request.ram_bytes is not None:
+        fitting = [route for route in found if route.size_bytes <= request.ram_bytes]
+        return fitting[-1] if fitting else found[0]
     return found[0]
 
 

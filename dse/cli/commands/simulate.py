@@ -17,6 +17,7 @@ from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
+from mapper.cost import InfeasibleError
 from mapper.search.exact import OBJECTIVES
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
@@ -36,6 +37,9 @@ def run(
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
     planner: arguments.Planner = None,
+    ram_limit: arguments.RamLimit = None,
+    latency_limit: arguments.LatencyLimit = None,
+    tradeoffs: arguments.Tradeoffs = False,
     memory_map: arguments.MemoryMap = None,
     write_plan: arguments.WritePlan = None,
     trace: arguments.Trace = None,
@@ -53,8 +57,15 @@ def run(
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
-    if planner is not None or memory_map is not None:
-        architecture = _needed("memory_options").asked(planner, memory_map, architecture)
+    memory = {
+        "planner": planner,
+        "ram_limit": ram_limit,
+        "latency_limit": latency_limit,
+        "tradeoffs": tradeoffs,
+        "memory_map": memory_map,
+    }
+    if any(memory.values()):
+        architecture = _needed("memory_options").checked(architecture, memory)
     if write_plan is not None:
         _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
@@ -67,13 +78,24 @@ def run(
     way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse, method=threads)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
-    simulation = simulate(network, architecture, fidelity, objective, way)
+    simulation = _simulated(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
         _needed("memory_options").draw_map(network, architecture, memory_map)
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
-    _show(network, architecture, simulation, as_json=as_json)
+    _show(network, architecture, simulation, tradeoffs=tradeoffs, as_json=as_json)
+
+
+def _simulated(
+    network: Workload, architecture: Architecture, fidelity: str, objective: str, way: Way
+) -> Simulation:
+    try:
+        return simulate(network, architecture, fidelity, objective, way)
+    except InfeasibleError:
+        if runs_kernels(architecture):
+            _needed("memory_options").advise(network, architecture)
+        raise
 
 
 def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
@@ -88,12 +110,19 @@ def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str
 
 
 def _show(
-    network: Workload, architecture: Architecture, simulation: Simulation, *, as_json: bool
+    network: Workload,
+    architecture: Architecture,
+    simulation: Simulation,
+    *,
+    tradeoffs: bool,
+    as_json: bool,
 ) -> None:
     metrics = simulation.metrics
     if as_json:
-        folded = {"folded": list(network.folded)}
-        print_json(metrics_document(metrics) | folded | simulation.schedule_document())
+        more = {"folded": list(network.folded)} | simulation.schedule_document()
+        if tradeoffs:
+            more["tradeoffs"] = _needed("memory_options").tradeoffs_document(network, architecture)
+        print_json(metrics_document(metrics) | more)
         return
     if simulation.schedule is not None:
         schedules = _needed("schedules")
@@ -101,7 +130,7 @@ def _show(
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
     if runs_kernels(architecture):
-        _needed("memory_options").show(network, architecture)
+        _needed("memory_options").show(network, architecture, tradeoffs=tradeoffs)
 
 
 def _needed(module: str) -> Any:
