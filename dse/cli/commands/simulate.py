@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, inputs, memory_options, offline_plan, views
@@ -36,6 +37,7 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = DEFAULT,
     fuse: arguments.Fuse = False,
+    mapping: arguments.Mapping = None,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
     write_plan: arguments.WritePlan = None,
@@ -46,9 +48,9 @@ def run(
 ) -> None:
     """Simulate a workload on an architecture.
 
-    Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
-    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
-    requests go straight to a memory.
+    Every operator (with --fuse, the network as a whole) gets its best mapping first, or one that
+    is given; the chosen model then says what the run costs. With --workload
+    stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
@@ -68,7 +70,10 @@ def run(
         messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
     if not runs_kernels(architecture):
         say_if_compiling()
-    way = Way(engine=engine, fuse=fuse, method=Method(threads=processors()))
+    if mapping and (fuse or runs_kernels(architecture)):
+        reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
+        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
+    way = Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
