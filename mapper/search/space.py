@@ -22,12 +22,12 @@ from mapper.mapping import Loop, Mapping, Spatial, Stage
 from mapper.search.constraints import FREE, Constraint
 from mapper.search.factors import (
     Column,
-    Group,
     block_factors,
     column_table,
     group_factors,
     group_shape,
 )
+from mapper.search.fill import Group
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 

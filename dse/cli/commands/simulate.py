@@ -65,15 +65,8 @@ def run(
         run_stream(architecture, workload, as_json=as_json)
         return
     network = load_workload(workload)
-    if architecture.cores > 1:
-        note = "one core runs everything here; dse map --fuse places a network on all"
-        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
-    if not runs_kernels(architecture):
-        say_if_compiling()
-    if mapping and (fuse or runs_kernels(architecture)):
-        reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
-        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
     way = Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
+    _announce(architecture, way)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
@@ -81,6 +74,18 @@ def run(
     if write_plan is not None:
         offline_plan.write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
+
+
+def _announce(architecture: Architecture, way: Way) -> None:
+    """Remarks before it takes a while; ``InputError`` for a mapping that would be ignored."""
+    if architecture.cores > 1:
+        note = "one core runs everything here; dse map --fuse places a network on all"
+        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
+    if not runs_kernels(architecture):
+        say_if_compiling()
+    if way.given and (way.fuse or runs_kernels(architecture)):
+        reason = "--fuse chooses" if way.fuse else f"{architecture.name}'s library chooses"
+        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
 
 
 def _show(
