@@ -1,10 +1,10 @@
 """Fit the constants of the GPU kernel model: ``python benchmarks/calibrate_gpu.py [CLASS ...]``.
 
-Uses only the training split of ``kernels_ref/data/h200_library.csv`` and writes
-``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every constant is a
-rate, a latency or an energy of a class of kernels, fitted to the logarithm of measured times (a
-soft L1 loss, so that single outliers do not bend it) and held near its start where the data say
-nothing.
+Uses ``kernels_ref/data/h200_library.csv`` and ``h200_hard_library.csv``, never the unseen rows,
+and writes ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every
+constant is a rate, a latency or an energy of a class of kernels, fitted to the logarithm of
+measured times (a soft L1 loss, so that single outliers do not bend it) and held near its start
+where the data say nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from arch.load import load_architecture
-from kernels_ref.library.split import is_training
+from dse.validation import SPLITS
 from sim.devices.gpu import chip_of
+from sim.gpu.blocks import families
+from sim.gpu.catalogue import CATALOGUES, Kernel
 from sim.gpu.demand import Array, Call
 from sim.gpu.predict import MODELS, GpuModel, load_of, predict
 
-DATA = Path("kernels_ref/data/h200_library.csv")
+DATA = [Path("kernels_ref/data") / name for name in SPLITS["train"]]
 OUT = Path("sim/gpu/data/h200.json")
 
 H200 = chip_of(load_architecture("h200"))
@@ -47,6 +49,69 @@ TILES = {
     "kept": 0.7,
     "reread": 0.03,
 }
+BLOCKS = {
+    **{k: v for k, v in COMMON.items() if k != "launch_us"},
+    "reduce_us": 2.2,
+    "reduce_passes": 1.0,
+}
+
+
+def family(
+    rate: float,
+    latency_cycles: float,
+    memory_cycles: float,
+    element_latency: float,
+    launch_us: float = 2.0,
+) -> Constants:
+    return {
+        "rate": rate,
+        "load_cycles": 0.08,
+        "step_cycles": 10.0,
+        "latency_cycles": latency_cycles,
+        "memory_cycles": memory_cycles,
+        "element_latency": element_latency,
+        "round_cycles": 300.0,
+        "result_cycles": 0.2,
+        "launch_us": launch_us,
+    }
+
+
+#: Starts of the families of ``sim/gpu/catalogue.py``: fits to rows whose tiles and splits are known
+#: from the profiler (kernels_ref/data/h200_launched.csv, h200_hard_launched.csv).
+FAMILIES = {
+    "mma_odd": family(800, 400, 1000, 0.19),
+    "wmma_odd": family(560, 1000, 80, 0.2),
+    "mma_even": family(960, 120, 370, 0.013, 3.0),
+    "wmma_even": family(200, 850, 75, 0.15, 1.5),
+    "mma_int8": family(3060, 195, 274, 0.01, 2.5),
+    "simt": family(118, 190, 460, 0.26),
+    "few": family(30, 300, 500, 0.1),
+    "wgmma": family(1500, 150, 500, 0.02, 4.0),
+    "mma": family(900, 150, 500, 0.02, 3.0),
+    "direct": family(40, 300, 500, 0.1, 3.0),
+}
+
+
+def block_starts() -> dict[str, Constants]:
+    """Every class of blocks: what its families need, and what they share."""
+    return {
+        name: BLOCKS
+        | {
+            f"{family}.{constant}": value
+            for family in families(_kernels_of(name))
+            for constant, value in FAMILIES[family].items()
+        }
+        for name in CATALOGUES
+        if not name.endswith((".few", ".direct"))
+    }
+
+
+def _kernels_of(name: str) -> tuple[Kernel, ...]:
+    """All kernels that calls of a class may run."""
+    more = CATALOGUES["conv2d.direct"][0] if name.startswith("conv2d") else ()
+    return CATALOGUES.get(f"{name}.few", CATALOGUES[name])[0] + more
+
+
 ROWS = {
     **COMMON,
     "row_latency_ns": 300.0,
@@ -91,15 +156,21 @@ STARTS: dict[str, Constants] = {
     "gemm": TILES,
     "gemm.vector": {**VECTORS},
     "bmm": TILES,
-    "conv2d": TILES,
-    "conv2d.padded": {**TILES, "launch_us": 6.0},
+    "conv2d.plain": TILES,
     "conv2d.depthwise": {
         **COMMON,
         "output_cycles": 5.0,
         "tap_cycles": 0.02,
         "tap_latency_us": 0.1,
     },
-    "conv2d.grouped": {**COMMON, "passes": 4.0, "rate": 0.3, "group_us": 2.0},
+    "conv2d.grouped": {
+        **COMMON,
+        "launch_us": 8.0,
+        "input_passes": 5.0,
+        "result_passes": 5.0,
+        "rate": 0.1,
+        "group_us": 2.0,
+    },
     "collective": {
         "launch_us": 15.0,
         "ramp_us": 25.0,
@@ -111,6 +182,9 @@ STARTS: dict[str, Constants] = {
     "hot": {"launch_us": 1.3, "l2": 0.5, "hbm": 0.85, "kept": 0.5},
     "strided": {"launch_us": 2.1, "l2": 0.2, "hbm": 0.5, "kept": 0.5},
 }
+for name, start in block_starts().items():
+    copies = {"copy_us": 2.0, "copy_hbm": 0.5} if name.startswith("conv2d") else {}
+    STARTS[name] = start | copies
 POWER = {
     "voltage_share": 0.7,
     "scalar_pj": 2.0,
@@ -139,21 +213,22 @@ class Row:
 
 def training_rows() -> list[Row]:
     rows = []
-    with DATA.open(newline="") as file:
-        for line in csv.DictReader(file):
-            params = json.loads(line["params"])
-            if not is_training(line["kind"], params, line["dtype"]):
-                continue
-            rows.append(
-                Row(
-                    call=Call(kind=line["kind"], params=params, dtype=line["dtype"]),
-                    time_us=float(line["t_graph_us"]),
-                    cold_us=float(line["t_cold_us"]),
-                    power_w=float(line["power_W"]),
-                    clock_mhz=float(line["sm_clock_MHz"]),
-                )
-            )
+    for path in DATA:
+        with path.open(newline="") as file:
+            rows += [_row(line) for line in csv.DictReader(file)]
     return rows
+
+
+def _row(line: dict[str, str]) -> Row:
+    """Cold times and powers are NaN where they were not measured."""
+    params = json.loads(line["params"])
+    return Row(
+        call=Call(kind=line["kind"], params=params, dtype=line["dtype"]),
+        time_us=float(line["t_graph_us"]),
+        cold_us=float(line["t_cold_us"] or "nan"),
+        power_w=float(line["power_W"] or "nan"),
+        clock_mhz=float(line["sm_clock_MHz"]),
+    )
 
 
 def start_of(key: str) -> Constants:
@@ -215,7 +290,7 @@ def measured_power(rows: Sequence[Row], model: GpuModel) -> Array:
 
 def fit_power(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     """Energies of operations and bytes, then how active each class is."""
-    kernels = [row for row in rows if row.call.kind != "block"]
+    kernels = [row for row in rows if row.call.kind != "block" and row.power_w > 0]
     logs = np.log([row.power_w for row in kernels])
     fixed = {k: v for k, v in constants["power"].items() if k not in POWER}
 
@@ -229,6 +304,8 @@ def fit_power(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
 
 
 def fit_activity(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    if not rows:
+        return
     logs = np.log([row.power_w for row in rows])
 
     def residuals(c: Constants) -> Array:
@@ -241,10 +318,9 @@ def fit_activity(key: str, rows: Sequence[Row], constants: dict[str, Constants])
 
 
 def fit_limits(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
-    hot = [
-        row.power_w for row in rows if row.clock_mhz < 1900 and row.call.params.get("tp", 1) == 1
-    ]
-    cold = [row.cold_us - row.time_us for row in rows if row.time_us < 200]
+    alone = [row for row in rows if row.power_w > 0 and row.call.params.get("tp", 1) == 1]
+    hot = [row.power_w for row in alone if row.clock_mhz < 1900]
+    cold = [row.cold_us - row.time_us for row in rows if row.time_us < 200 and row.cold_us > 0]
     constants["power"]["limit"] = round(float(np.median(hot)) / H200.power_limit_w, 4)
     constants["power"]["cold_us"] = round(float(np.median(cold)), 3)
 
@@ -287,7 +363,7 @@ def main(wanted: Sequence[str]) -> None:
         for key, own in by_class.items():
             if not wanted or any(key.startswith(prefix) for prefix in wanted):
                 fit_class(key, own, constants)
-                fit_activity(key, own, constants)
+                fit_activity(key, [row for row in own if row.power_w > 0], constants)
                 show(
                     f"{round_number} {key}",
                     log_error(own, GpuModel(chip=H200, constants=constants)),

@@ -12,9 +12,12 @@ is the exact search's, proven; searches end when they are within 1 % of it. HASC
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,7 @@ from mapper.workload.load import load_workload
 from sim.prices import price
 
 WITHIN = 1.01
+POINTS = ("middle", "least", "small_rich", "large_poor", "most")
 NETWORKS = ("resnet50:dtype=int8", "mobilenet_v2:dtype=int8")
 #: pku-liang/HASCO at 7a9d285, src/codesign/explorer.py.
 SIDES, ANY_SIDE = (8, 16, 32), tuple(range(4, 33))
@@ -55,23 +59,56 @@ class Grid:
     one_column: bool
     dataflows: Sequence[str] = ()
 
+    def corners(self) -> Iterator[dict[str, Any]]:
+        """Overrides of small and large arrays with small and large memories and buses."""
+        for side in (min(self.sides), max(self.sides)):
+            for end in (min, max):
+                yield self._overrides(
+                    _Choice(
+                        x=side,
+                        y=side,
+                        scratchpad=end(self.scratchpads),
+                        local=end(self.locals),
+                        banks=end(BANKS),
+                        bus=end(self.buses),
+                    )
+                )
+
     def point(self, rng: np.random.Generator) -> dict[str, Any]:
         """Overrides of a random accelerator."""
         x = int(rng.choice(self.sides))
         y = x if self.square else int(rng.choice(self.sides))
         banks, local = int(rng.choice(BANKS)), int(rng.choice(self.locals))
-        overrides = {
-            "array.rows": x * y if self.one_column else y,
-            "array.cols": 1 if self.one_column else x,
-            "scratchpad.size": f"{int(rng.choice(self.scratchpads))} KiB",
-            "scratchpad.read_bandwidth": f"{2 * banks} B/cycle",
-            "scratchpad.write_bandwidth": f"{2 * banks} B/cycle",
-            "local.size": f"{local * 1024 // (x * y)} B",
-            "dram.bandwidth": f"{int(rng.choice(self.buses)) // 8} B/cycle",
-        }
+        scratchpad, bus = int(rng.choice(self.scratchpads)), int(rng.choice(self.buses))
+        chosen = _Choice(x=x, y=y, scratchpad=scratchpad, local=local, banks=banks, bus=bus)
+        overrides = self._overrides(chosen)
         if self.dataflows:
             overrides["array.dataflow"] = str(rng.choice(self.dataflows))
         return overrides
+
+    def _overrides(self, chosen: _Choice) -> dict[str, Any]:
+        elements = chosen.x * chosen.y
+        return {
+            "array.rows": elements if self.one_column else chosen.y,
+            "array.cols": 1 if self.one_column else chosen.x,
+            "scratchpad.size": f"{chosen.scratchpad} KiB",
+            "scratchpad.read_bandwidth": f"{2 * chosen.banks} B/cycle",
+            "scratchpad.write_bandwidth": f"{2 * chosen.banks} B/cycle",
+            "local.size": f"{chosen.local * 1024 // elements} B",
+            "dram.bandwidth": f"{chosen.bus // 8} B/cycle",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """One point: sides of the array, KiB of memories, banks, bits of the bus."""
+
+    x: int
+    y: int
+    scratchpad: int
+    local: int
+    banks: int
+    bus: int
 
 
 _SMALL: Mapping[str, Any] = {
@@ -101,12 +138,27 @@ GRIDS = (
 )
 
 
-def hardware(grid: Grid, points: int, rng: np.random.Generator) -> Iterator[Architecture]:
-    """The middle of the grid, then random points of it."""
-    name = f"hasco_{grid.intrinsic}"
-    yield load_architecture(name)
-    for _ in range(points - 1):
-        yield load_architecture(name, grid.point(rng))
+def hardware(grid: Grid, points: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Overrides of the middle of the grid (none), of its corners, then of random points of it."""
+    ends = itertools.chain(({},), grid.corners())
+    yield from itertools.islice(itertools.chain(ends, iter(lambda: grid.point(rng), None)), points)
+
+
+class Optima:
+    """The proven optimum of each case, kept in a file if one is named: it takes seconds each."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.found = json.loads(path.read_text()) if path and path.exists() else {}
+
+    def of(self, run: Execution, architecture: Architecture, label: str, objective: str) -> float:
+        key = f"{objective} {label}"
+        if key not in self.found:
+            best = exact.map_execution(run, architecture.leakage_w, price, objective)
+            self.found[key] = best.objective_value
+            if self.path:
+                self.path.write_text(json.dumps(self.found, indent=1))
+        return float(self.found[key])
 
 
 def layers(architecture: Architecture, count: int) -> list[Execution]:
@@ -168,6 +220,16 @@ def space_of(run: Execution, architecture: Architecture, objective: str) -> Ends
     return EndsWithin(run, orders, tuple(coefficients.model(order) for order in orders), BUDGET)
 
 
+@dataclass(frozen=True)
+class Case:
+    """A layer on a point of a grid."""
+
+    label: str
+    intrinsic: str
+    optimum: float
+    space: EndsWithin
+
+
 def line(label: str, found: Sequence[Trial]) -> str:
     """One row of the table; a search that did not come within 1 % counts as the whole budget."""
     calls = np.array([BUDGET + 1 if t.calls is None else t.calls for t in found])
@@ -181,42 +243,54 @@ def line(label: str, found: Sequence[Trial]) -> str:
         return f"{value:7.0f}" if value <= BUDGET else f"  > {BUDGET}"
 
     return (
-        f"{label:22}{len(found):8}{shown(median)}{shown(tenth)}{100 * reached:9.1f} %"
+        f"{label:44}{len(found):8}{shown(median)}{shown(tenth)}{100 * reached:9.1f} %"
         f"{100 * at_once:9.1f} %{worst:9.3f}{seconds:9.2f}"
     )
 
 
-def main() -> None:
+def cases(asked: argparse.Namespace) -> Iterator[Case]:
+    rng, optima = np.random.default_rng(1), Optima(asked.optima)
+    for grid in GRIDS:
+        points = list(hardware(grid, asked.points, rng))
+        if grid.intrinsic not in asked.intrinsics:
+            continue
+        for number, overrides in enumerate(points):
+            architecture = load_architecture(f"hasco_{grid.intrinsic}", overrides)
+            where = POINTS[number] if number < len(POINTS) else f"random{number}"
+            for run in layers(architecture, asked.layers):
+                label = f"{grid.intrinsic} {where} {run.operator.name}"
+                optimum = optima.of(run, architecture, label, asked.objective)
+                yield Case(
+                    label, grid.intrinsic, optimum, space_of(run, architecture, asked.objective)
+                )
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--points", type=int, default=2, help="accelerators of each intrinsic")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--objective", choices=tuple(OBJECTIVES), default="edp")
     parser.add_argument("--intrinsics", nargs="+", default=[g.intrinsic for g in GRIDS])
-    parser.add_argument("--methods", nargs="+", default=["heuristic", "q_learning", "random"])
-    asked = parser.parse_args()
-    rng = np.random.default_rng(1)
-    all_found: dict[str, list[Trial]] = {name: [] for name in asked.methods}
-    head = f"{'':22}{'searches':>8}{'median':>7}{'90 %':>7}{'within 1 %':>11}{'at once':>11}"
-    head += f"{'worst':>9}{'CPU s':>9}"
-    rows = []
-    for grid in (g for g in GRIDS if g.intrinsic in asked.intrinsics):
-        found: dict[str, list[Trial]] = {name: [] for name in asked.methods}
-        for architecture in hardware(grid, asked.points, rng):
-            for run in layers(architecture, asked.layers):
-                best = exact.map_execution(run, architecture.leakage_w, price, asked.objective)
-                space = space_of(run, architecture, asked.objective)
-                for name in asked.methods:
-                    more = list(trials(space, best.objective_value, name, asked.seeds))
-                    found[name] += more
-                    label = f"{grid.intrinsic} {run.operator.name} {name}"
-                    print(line(label, more), flush=True)
+    parser.add_argument("--methods", nargs="*", default=["heuristic", "q_learning", "random"])
+    parser.add_argument("--optima", type=Path, help="file that keeps proven optima between runs")
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = parsed()
+    found: dict[tuple[str, str], list[Trial]] = {}
+    for case in cases(asked):
         for name in asked.methods:
-            rows.append(line(f"{grid.intrinsic} {name}", found[name]))
-            all_found[name] += found[name]
-    print(f"\n{asked.objective}; calls to within 1 % of the optimum\n{head}")
-    print("\n".join(rows))
-    print("\n".join(line(f"all {name}", found) for name, found in all_found.items()))
+            more = list(trials(case.space, case.optimum, name, asked.seeds))
+            print(line(f"{case.label} {name}", more), flush=True)
+            for key in ((case.intrinsic, name), ("all", name)):
+                found.setdefault(key, []).extend(more)
+    head = f"{'':44}{'searches':>8}{'median':>7}{'90 %':>7}{'within 1 %':>11}{'at once':>11}"
+    print(f"\n{asked.objective}; calls to within 1 % of the optimum")
+    print(f"{head}{'worst':>9}{'CPU s':>9}")
+    for (intrinsic, name), of_all in sorted(found.items(), key=lambda one: one[0][0] == "all"):
+        print(line(f"{intrinsic} {name}", of_all))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,15 @@
 Each tool maps each layer to the architecture ``ws16`` (weight registers of 1 KiB and of 128 B),
 which all are given with the same sizes, bandwidths and energies. PYTHON is the interpreter of an
 environment with ``zigzag-dse==3.9.1 six`` (Python 3.11) or with ``accelforge==1.0.467`` (Python
-3.12, and Graphviz's ``dot`` on the path). Without one of them its rows are those of ``PUBLISHED``.
+3.12, and Graphviz's ``dot`` on the path). Without one of them its answers are those that
+``benchmarks/peers/answers.json`` keeps (``--record`` renews them).
 
 The two charge differently, so every comparison is made under the convention of the peer:
 
 - zigzag-dse charges no access to an operand that stays the same from step to step:
-  ``array.latches=[input, weight, output]``.
+  ``array.latches=[input, weight, output]``. It also charges 64 bit for each access of the buffer
+  that is narrower (the least width of its port): *words* adds that here, to its mappings and
+  to ours.
 - accelforge charges one per multiply-accumulate and keeps final outputs in the buffer as wide as
   partial sums: ``gb.final_outputs=wide``.
 
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import tempfile
 import time
@@ -37,6 +41,7 @@ from arch.spec import Architecture
 from benchmarks.peers.translate import from_accelforge, from_zigzag, with_latches
 from mapper.cost import Metrics
 from mapper.hierarchy import execution
+from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult, map_operator
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
@@ -55,23 +60,11 @@ LAYERS = {
     "dw3x3_96": "conv2d:C=96,H=112,K=96,R=3,stride=2,groups=96",
 }
 
-#: What the tools said on 2026-11-30 (two cores of an AMD EPYC), cycles, pJ and CPU seconds; with
-#: registers of 1 KiB. Printed where a tool is not run.
-PUBLISHED: dict[tuple[str, str], tuple[float, float, float]] = {
-    ("zigzag-dse", "gemm_ffn"): (1_195_152, 2.971e8, 2.7),
-    ("zigzag-dse", "conv1_7x7s2"): (2_468_141, 1.363e8, 3.5),
-    ("zigzag-dse", "conv3x3_56"): (470_464, 6.840e7, 3.0),
-    ("zigzag-dse", "conv1x1_s2"): (405_536, 8.454e7, 3.4),
-    ("zigzag-dse", "conv3x3_7"): (459_000, 2.100e8, 1.9),
-    ("zigzag-dse", "dw3x3_96"): (2_719_941, 1.332e8, 2.4),
-    ("accelforge", "gemm512"): (524_288, 1.305e8, 1.9),
-    ("accelforge", "gemm_ffn"): (1_179_648, 3.258e8, 2.3),
-    ("accelforge", "conv1_7x7s2"): (1_053_696, 1.303e8, 52.9),
-    ("accelforge", "conv3x3_56"): (451_584, 8.300e7, 57.0),
-    ("accelforge", "conv1x1_s2"): (401_408, 9.747e7, 2.9),
-    ("accelforge", "conv3x3_7"): (451_584, 2.127e8, 57.2),
-    ("accelforge", "dw3x3_96"): (301_056, 1.073e8, 18.5),
-}
+#: What the tools answered when they were last run, with their mappings.
+ANSWERS = PEERS / "answers.json"
+
+#: The least that an access of the buffer is charged for, by zigzag-dse, and energy per bit read.
+WORD_BITS, READ_PJ_PER_BIT = 64, 1.48225 / 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +83,10 @@ class Case:
     def is_free(self) -> bool:
         return self.dataflow == "free"
 
+    @property
+    def name(self) -> str:
+        return f"{self.layer} {self.register_bytes} {'free' if self.is_free else 'fixed'}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
@@ -98,30 +95,31 @@ class Peer:
     name: str
     python: str | None
     convention: Mapping[str, Any]
+    words: bool
     arguments: Callable[[Case], list[str]]
     translate: Callable[..., Any]
 
     def found(self, case: Case) -> dict[str, Any]:
-        """Its answer; ``note`` says why there is none, or where it is from."""
-        if self.python is None:
-            return self._published(case)
-        command = [self.python, *self.arguments(case)]
+        """Its answer; ``note`` says why there is none."""
+        answer = self._kept(case) if self.python is None else self._run(self.python, case)
+        if "error" in answer:
+            answer["note"] = f"no mapping ({answer['error']})"
+        return answer
+
+    def _run(self, python: str, case: Case) -> dict[str, Any]:
+        command = [python, *self.arguments(case)]
         with tempfile.TemporaryDirectory() as folder:  # accelforge draws into the current one
             done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:
             return {"note": f"failed: {done.stderr.strip().splitlines()[-1:]}"}
         answer: dict[str, Any] = json.loads(lines[-1])
-        if "error" in answer:
-            answer["note"] = f"no mapping ({answer['error']})"
         return answer
 
-    def _published(self, case: Case) -> dict[str, Any]:
-        known = PUBLISHED.get((self.name, case.layer))
-        if known is None or case.is_free or case.register_bytes != 1024:
-            return {"note": "not run"}
-        cycles, energy, seconds = known
-        return {"cycles": cycles, "energy_pj": energy, "cpu_s": seconds, "note": "as published"}
+    def _kept(self, case: Case) -> dict[str, Any]:
+        kept: dict[str, Any] = json.loads(ANSWERS.read_text(encoding="utf-8"))[self.name]
+        answer: dict[str, Any] = kept.get(case.name, {"note": "not run"})
+        return answer
 
 
 def zigzag(python: str | None) -> Peer:
@@ -138,6 +136,7 @@ def zigzag(python: str | None) -> Peer:
         name="zigzag-dse",
         python=python,
         convention={"array.latches": ["input", "weight", "output"]},
+        words=True,
         arguments=arguments,
         translate=from_zigzag,
     )
@@ -156,6 +155,7 @@ def accelforge(python: str | None) -> Peer:
         name="accelforge",
         python=python,
         convention={"gb.final_outputs": "wide"},
+        words=False,
         arguments=arguments,
         translate=from_accelforge,
     )
@@ -171,7 +171,7 @@ class Totals:
     lowest: int = 0
     compared: int = 0
     largest_difference: float = 0.0
-    rows: list[str] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
 
 
 def ours(workload: Workload, architecture: Architecture) -> tuple[SearchResult, Metrics, float]:
@@ -193,40 +193,49 @@ def edp(cycles: float, energy_pj: float) -> float:
     return cycles * energy_pj
 
 
+def narrow_pj(workload: Workload, mapping: OperatorMapping, metrics: Metrics) -> float:
+    """What whole words cost more, where a step reads fewer bits of the input from the buffer."""
+    dims = workload.operators[0].inputs[0].dims
+    factors = {s.dim: s.factor for s in mapping.spatial}
+    width = 8 * math.prod(factor for dim, factor in factors.items() if dim in dims)
+    copies = math.prod(factor for dim, factor in factors.items() if dim not in dims)
+    bits = 8 * metrics.components["latch_input"].write_bytes / copies
+    return bits * max(WORD_BITS / width - 1, 0) * READ_PJ_PER_BIT
+
+
 def compare(peer: Peer, case: Case, totals: Totals) -> Iterator[str]:
     """The rows of one layer under one peer's convention."""
     workload = load_workload(LAYERS[case.layer])
     operator = workload.operators[0]
     architecture = load_architecture("ws16", {**case.overrides, **peer.convention})
-    _, metrics, seconds = ours(workload, architecture)
-    best = edp(metrics.latency_ps / 1000, metrics.energy_pj)
+    result, metrics, seconds = ours(workload, architecture)
+    words = narrow_pj(workload, result.mapping, metrics) if peer.words else 0.0
+    best = edp(metrics.latency_ps / 1000, metrics.energy_pj + words)
     yield row(case, "tilewright", metrics.latency_ps / 1000, metrics.energy_pj, seconds)
     found = peer.found(case)
+    totals.answers[case.name] = found
     if "cycles" not in found:
         yield f"{label(case)} {peer.name:<11} {found['note']}"
         return
-    note = found.get("note", "")
-    theirs = edp(found["cycles"], found["energy_pj"])
     totals.peer_s += found["cpu_s"]
     totals.ours_s += seconds
     totals.shipped_s += ours(workload, load_architecture("ws16", case.overrides))[2]
-    extra = f" {note} EDP/ours as stated {theirs / best:.3f}"
-    if "nodes" in found or "temporal" in found:
-        mapping = peer.translate(found, operator.name, operator.extents)
-        if "array.latches" in peer.convention:
-            mapping = with_latches(mapping, [access.dims for access in operator.accesses])
-        again = evaluated(workload, architecture, mapping)
-        energy_off = again.energy_pj / found["energy_pj"] - 1
-        cycles_off = again.latency_ps / 1000 / found["cycles"] - 1
-        ratio = edp(again.latency_ps / 1000, again.energy_pj) / best
-        totals.compared += 1
-        totals.lowest += ratio >= 1 - 1e-9
-        totals.largest_difference = max(totals.largest_difference, abs(energy_off))
-        extra += (
-            f" | as ours: {again.latency_ps / 1000:,.0f} cycles ({cycles_off:+.1%}), "
-            f"{again.energy_pj / 1e6:.2f} uJ ({energy_off:+.2%}), EDP/ours {ratio:.3f}"
-        )
-    yield row(case, peer.name, found["cycles"], found["energy_pj"], found["cpu_s"]) + extra
+    mapping = peer.translate(found, operator.name, operator.extents)
+    if peer.words:
+        mapping = with_latches(mapping, [access.dims for access in operator.accesses])
+    again = evaluated(workload, architecture, mapping)
+    words = narrow_pj(workload, mapping, again) if peer.words else 0.0
+    energy_off = (again.energy_pj + words) / found["energy_pj"] - 1
+    cycles_off = again.latency_ps / 1000 / found["cycles"] - 1
+    ratio = edp(again.latency_ps / 1000, again.energy_pj + words) / best
+    totals.compared += 1
+    totals.lowest += ratio >= 1 - 1e-9
+    totals.largest_difference = max(totals.largest_difference, abs(energy_off))
+    yield row(case, peer.name, found["cycles"], found["energy_pj"], found["cpu_s"]) + (
+        f" | as ours: {again.latency_ps / 1000:,.0f} cycles ({cycles_off:+.1%}), "
+        f"{again.energy_pj / 1e6:.2f} + {words / 1e6:.2f} uJ ({energy_off:+.2%}), "
+        f"EDP/ours {ratio:.3f}"
+    )
 
 
 def label(case: Case) -> str:
@@ -248,6 +257,18 @@ def cases() -> Iterator[Case]:
         yield Case(layer=layer, dataflow="free")
 
 
+def record(peer: Peer, totals: Totals) -> None:
+    kept = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    kept[peer.name] = {**kept.get(peer.name, {}), **totals.answers}
+    lines = [
+        f"{json.dumps(tool)}: {{\n"
+        + ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in sorted(of.items()))
+        + "\n}"
+        for tool, of in kept.items()
+    ]
+    ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 def warm_up() -> None:
     """So that nothing is compiled, loaded or imported while the clock runs."""
     for layer in ("gemm512", "conv3x3_56", "dw3x3_96"):
@@ -263,6 +284,7 @@ def main() -> None:
     parser.add_argument(
         "--large-registers", action="store_true", help="without the variant of 128 B"
     )
+    parser.add_argument("--record", action="store_true", help="keep the answers of peers run")
     options = parser.parse_args()
     warm_up()
     peers = [zigzag(options.zigzag_python), accelforge(options.accelforge_python)]
@@ -275,6 +297,8 @@ def main() -> None:
             if options.only in (None, case.layer) and not skipped:
                 for line in compare(peer, case, totals):
                     print(line, flush=True)
+        if options.record and peer.python is not None:
+            record(peer, totals)
         if totals.ours_s:
             print(
                 f"{peer.name}: {totals.peer_s:.1f} CPU s; this tool on the same layers "

@@ -14,7 +14,6 @@ import numpy as np
 
 from arch.errors import InputError, Problem, unknown
 from kernels_ref.library.kinds import KINDS
-from kernels_ref.library.split import is_training
 from sim.gpu.block import MODELS as BLOCK_MODELS
 from sim.gpu.chip import BYTES
 from sim.gpu.collective import KINDS as COLLECTIVES
@@ -34,7 +33,12 @@ OPTIONAL = {"block": ("tp",)}
 #: Errors are also given of kernels that take longer than this.
 LONG_US = 50.0
 MEASURED = files("kernels_ref") / "data"
-SPLITS = ("all", "train", "held-out")
+#: What is shipped: the rows that constants were fitted to, and those that only judge.
+SPLITS = {
+    "train": ("h200_library.csv", "h200_hard_library.csv"),
+    "held-out": ("h200_unseen_library.csv",),
+    "all": ("h200_library.csv", "h200_hard_library.csv", "h200_unseen_library.csv"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +167,11 @@ def compare(
     )
 
 
-def of_split(rows: Sequence[Measured], split: str) -> list[Measured]:
-    """The rows that calibration may have seen (``train``), the others, or all."""
-    if split == "all":
-        return list(rows)
-    wanted = split == "train"
-    return [
-        row for row in rows if is_training(row.call.kind, row.call.params, row.call.dtype) == wanted
-    ]
+def shipped(split: str) -> tuple[list[Measured], list[str]]:
+    """Rows of the measurements of an H200 that are shipped, and warnings."""
+    found = [read_rows(Path(str(MEASURED / name))) for name in SPLITS[split]]
+    rows = [row for part, _ in found for row in part]
+    return rows, [warning for _, warnings in found for warning in warnings]
 
 
 def errors(group: str, shares: Array) -> Errors:

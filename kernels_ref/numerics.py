@@ -46,8 +46,8 @@ FORMATS = {
 class Rules:
     """Fractional bits that terms keep, and mantissa bits of the (fp32) result.
 
-    ``pairs``: the instruction runs as two of half the depth, the first with every other pair of
-    products, the second with the rest and the result of the first.
+    ``pairs``: the instruction runs as two of half the depth in fp16, the first with every other
+    pair of products, the second with the rest and the result of the first.
     """
 
     fraction_bits: int
@@ -117,6 +117,14 @@ def _shifted(value: Ints, left: Ints) -> Ints:
     ).astype(np.int64)
 
 
+def _as_fp16(bits: Bits, form: Format) -> Bits:
+    """Patterns of the same values; what is subnormal in e4m3 is normal in fp16."""
+    parts = decode(bits, form)
+    size = parts.significand * np.exp2((parts.exponent - form.mantissa_bits).astype(np.float64))
+    size = np.where(parts.infinite, np.inf, np.where(parts.nan, np.nan, size))
+    return np.asarray(np.where(parts.sign == 1, -size, size).astype(np.float16).view(np.uint16))
+
+
 def fused_sum(a: Bits, b: Bits, c: Bits, form: Format, rules: Rules) -> NDArray[np.uint32]:
     """fp32 patterns of ``sum over the last axis of a * b, plus c``, as the hardware computes it.
 
@@ -124,6 +132,7 @@ def fused_sum(a: Bits, b: Bits, c: Bits, form: Format, rules: Rules) -> NDArray[
     """
     if rules.pairs:
         once = Rules(fraction_bits=rules.fraction_bits, result_bits=rules.result_bits)
+        a, b, form = _as_fp16(a, form), _as_fp16(b, form), FORMATS["fp16"]
         first = np.arange(a.shape[-1]) // 2 % 2 == 0
         for part in (first, ~first):
             c = fused_sum(a[..., part], b[..., part], c, form, once)
@@ -141,6 +150,13 @@ def fused_sum(a: Bits, b: Bits, c: Bits, form: Format, rules: Rules) -> NDArray[
     total = total + np.where(start.sign == 1, -c_term, c_term)
     result = _encode(total, largest - rules.fraction_bits, rules.result_bits)
     return _special(result, (left, right, start), sign)
+
+
+def integer_sum(a: Bits, b: Bits, c: Bits) -> NDArray[np.uint32]:
+    """Of 8-bit integers into 32 bits: exact, and modulo 2**32."""
+    products = a.view(np.int8).astype(np.int64) * b.view(np.int8).astype(np.int64)
+    total = products.sum(axis=-1) + c.view(np.int32).astype(np.int64)
+    return np.asarray((total & 0xFFFFFFFF).astype(np.uint32))
 
 
 def _encode(total: Ints, scale: Ints, result_bits: int) -> NDArray[np.uint32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,17 +14,23 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+#: Modules of ours that a module imports from.
+_IMPORTS = re.compile(rb"^from ((?:arch|mapper|sim)\.[\w.]+) import", re.MULTILINE)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _sources(package: str) -> list[Path]:
-    """What the package's compiled code is made from: all of the mapper, and of another package
-    the modules that have compiled functions (their tables and constants stand beside them)."""
+    """The package's modules that have compiled functions, and those that they import from:
+    functions that they call elsewhere and constants become part of the compiled code."""
     root = Path(str(sys.modules[package].__file__)).parent
-    sources = sorted(root.rglob("*.py"))
-    if root == Path(__file__).parent:
-        return sources
-    return [path for path in sources if b"mapper.compiled" in path.read_bytes()]
+    compiled_ones = [p for p in root.rglob("*.py") if b"mapper.compiled" in p.read_bytes()]
+    imported = {
+        root.parent.joinpath(*name.decode().split(".")).with_suffix(".py")
+        for source in compiled_ones
+        for name in _IMPORTS.findall(source.read_bytes())
+    }
+    return sorted({*compiled_ones, *(path for path in imported if path.is_file())})
 
 
 def _cache_directory(package: str) -> Path:

@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mapper.search.candidates import Candidate
-from mapper.search.pricing import FloatArray
+from mapper.search.pricing import FloatArray, IntArray
 from mapper.search.space import StageOrder
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,8 @@ _REPAIRS = 8
 _REFILL = 0.7
 #: How often the nearest tiling is taken; else the next, or with this chance the one after it.
 _NEAREST = 0.6
+#: Tilings that a step may lead to.
+_FAR = 32
 #: How often the order of the stages changes instead of a tiling.
 _REORDER = 0.15
 
@@ -64,6 +63,8 @@ class Moves:
         self._number = {order.stages: i for i, order in enumerate(orders)}
         self._logs: dict[int, FloatArray] = {}
         self.steps = tuple(self._all_steps())
+        self._signed = {sign: [s for s in self.steps if s.sign == sign] for sign in (1, -1)}
+        self._ways: dict[tuple[int, int, Step], IntArray] = {}
 
     def _all_steps(self) -> list[Step]:
         operator, axes = self.orders[0].run.operator, self.orders[0].run.intrinsic.axes
@@ -98,46 +99,46 @@ class Moves:
         for _ in range(_REPAIRS):
             if self._fits(candidate):
                 return candidate
-            shrunk = self.stepped(candidate, self._signed(-1, rng), _skip(rng))
+            shrunk = self.stepped(candidate, _pick(self._signed[-1], rng), _skip(rng))
             candidate = shrunk or candidate
         return candidate if self._fits(candidate) else None
 
     def refilled(self, candidate: Candidate, rng: np.random.Generator) -> Candidate:
         """With something grown by a step, if anything drawn in some attempts still fits."""
         for _ in range(_REPAIRS):
-            grown = self.stepped(candidate, self._signed(1, rng), _skip(rng))
+            grown = self.stepped(candidate, _pick(self._signed[1], rng), _skip(rng))
             if grown is not None and self._fits(grown):
                 return grown
         return candidate
 
-    def _signed(self, sign: int, rng: np.random.Generator) -> Step:
-        return _pick([step for step in self.steps if step.sign == sign], rng)
-
     def stepped(self, candidate: Candidate, step: Step, skip: int = 0) -> Candidate | None:
         """The nearest candidate for which the step is true, or the next but ``skip``."""
         order = self.orders[candidate.order]
-        table, row = order.tilings(self.dims[step.dim]), candidate.rows[step.dim]
+        if isinstance(step, Resize) and step.stage >= len(order.stages):
+            return None
+        row = candidate.rows[step.dim]
+        key = id(order.tilings(self.dims[step.dim])), row, step
+        if key not in self._ways:
+            self._ways[key] = self._led_to(order, row, step)
+        found = self._ways[key]
+        if len(found) == 0:
+            return None
+        return with_row(candidate, step.dim, int(found[min(skip, len(found) - 1)]))
+
+    def _led_to(self, order: StageOrder, row: int, step: Step) -> IntArray:
+        """Tilings for which the step is true, the nearest first."""
+        table = order.tilings(self.dims[step.dim])
         if isinstance(step, Resize):
-            if step.stage >= len(order.stages):
-                return None
             change = table.tiles[:, step.stage] - table.tiles[row, step.stage]
             able = (step.sign * change > 0) & (table.spatial == table.spatial[row]).all(axis=1)
         else:
             changes = table.spatial - table.spatial[row]
             others = np.arange(changes.shape[1]) != step.axis
             able = (step.sign * changes[:, step.axis] > 0) & (changes[:, others] == 0).all(axis=1)
-        found = self._nearest(order, step.dim, row, able, skip)
-        return None if found is None else with_row(candidate, step.dim, found)
-
-    def _nearest(
-        self, order: StageOrder, dim: int, row: int, able: BoolArray, skip: int
-    ) -> int | None:
         rows = np.flatnonzero(able)
-        if len(rows) == 0:
-            return None
-        logs = self._logs_of(order, dim)
+        logs = self._logs_of(order, step.dim)
         distance = np.abs(logs[rows] - logs[row]).sum(axis=1)
-        return int(rows[np.argsort(distance, kind="stable")[min(skip, len(rows) - 1)]])
+        return np.asarray(rows[np.argsort(distance, kind="stable")[:_FAR]], dtype=np.int64)
 
     def _logs_of(self, order: StageOrder, dim: int) -> FloatArray:
         """Logarithms of the tiles and spatial factors of each tiling."""

@@ -69,8 +69,7 @@ def totals(found: Schedule) -> Iterator[tuple[str, str]]:
     before, after = found.unfused, found.cost
     yield "latency", _change(before.latency_ps, after.latency_ps, format_time_ps)
     yield "energy", _change(before.energy_pj, after.energy_pj, format_energy_pj)
-    gain = before.value("edp") / after.value("edp")
-    yield "EDP", f"{gain:.2f} times less" if gain > 1 else f"{1 / gain:.2f} times more"
+    yield "EDP", _gain(before.value("edp") / after.value("edp"))
     yield "saved", f"{format_size(found.bytes_saved)} not written to and read from outside"
     yield "gap", f"{100 * found.gap:.1f} % above what no schedule of any kind could beat"
     order = found.order
@@ -81,6 +80,12 @@ def totals(found: Schedule) -> Iterator[tuple[str, str]]:
 
 def _size(size_bytes: int) -> str:
     return format_size(size_bytes)
+
+
+def _gain(gain: float) -> str:
+    if round(gain, 2) == 1:
+        return "as unfused"
+    return f"{gain:.2f} times less" if gain > 1 else f"{1 / gain:.2f} times more"
 
 
 def _change(before: float, after: float, show: object) -> str:

@@ -77,11 +77,40 @@ def _counts(result_bytes: int) -> Callable[[Sizes], Counts]:
     return counts
 
 
+def _bf16_inputs(p: Sizes, generator: torch.Generator) -> tuple[Any, ...]:
+    import torch
+
+    return tuple(normal((p[rows], p["K"]), generator).to(torch.bfloat16) for rows in ("M", "N"))
+
+
+def _bf16_baseline(a: torch.Tensor, b: torch.Tensor) -> Callable[[], Any]:
+    import torch
+
+    return partial(torch.matmul, a, b.t())
+
+
+def _bf16_counts(p: Sizes) -> Counts:
+    m, n, k = p["M"], p["N"], p["K"]
+    return Counts(flops=2 * m * n * k, special=0, bytes=2 * (m * k + n * k + m * n))
+
+
 PRODUCTS = (
+    Fused(
+        name="gemm_bf16",
+        what="bf16 x bf16, sums fp32, result bf16",
+        source="2 M N K operations",
+        inputs=_bf16_inputs,
+        reference=_reference,
+        triton=_triton("bfloat16"),
+        counts=_bf16_counts,
+        tolerance=2.0**-8,
+        baseline=_bf16_baseline,
+        baseline_name="torch.matmul",
+    ),
     Fused(
         name="gemm_int8",
         what="int8 x int8, sums and result int32",
-        source="IEEE-exact integers; 2 M N K operations",
+        source="2 M N K operations",
         inputs=_int8_inputs,
         reference=_reference,
         triton=_triton("int32"),

@@ -133,7 +133,8 @@ def _block(rng: np.random.Generator, dtype: str) -> Sizes:
     return {"model": model, "B": batch, "S": new, "ctx": ctx, "tp": 1}
 
 
-SAMPLERS: dict[str, Callable[[np.random.Generator, str], Sizes]] = {
+Sampler = Callable[[np.random.Generator, str], Sizes]
+SAMPLERS: dict[str, Sampler] = {
     "gemm": _gemm,
     "bmm": _bmm,
     "sdpa": _sdpa,
@@ -180,8 +181,12 @@ def _small_enough(kind: str, params: Sizes, dtype: str) -> bool:
 
 def sample(kind: str, dtype: str, rng: np.random.Generator) -> LibraryPoint:
     """One random point of the kind that is small enough to measure."""
+    return sample_with(SAMPLERS[kind], kind, dtype, rng)
+
+
+def sample_with(sampler: Sampler, kind: str, dtype: str, rng: np.random.Generator) -> LibraryPoint:
     while True:
-        params = SAMPLERS[kind](rng, dtype)
+        params = sampler(rng, dtype)
         if _small_enough(kind, params, dtype):
             return LibraryPoint(kind=kind, params=params, dtype=dtype)
 

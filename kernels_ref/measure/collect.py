@@ -1,7 +1,8 @@
 """Gather what several runs measured: ``python -m kernels_ref.measure.collect --out DIR CSV ...``.
 
-Writes ``h200_library.csv`` (every point once, sorted), ``h200_repeats.csv`` (second measurements)
-and ``h200_launched.csv`` (kernels that each point starts, with names cut to what tells them apart).
+Writes ``NAME_library.csv`` (every point once, sorted) and, if there are any, ``NAME_repeats.csv``
+(second measurements) and ``NAME_launched.csv`` (kernels that each point starts, with names cut to
+what tells them apart).
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ def short_name(name: str) -> str:
 
 
 def _read(paths: Iterable[Path]) -> list[dict[str, str]]:
+    csv.field_size_limit(1 << 24)  # one cell has the kernels of a whole block
     rows = []
     for path in paths:
         with path.open(newline="") as file:
             rows += list(csv.DictReader(file))
-    return rows
+    return [{k: "" if v == "nan" else v for k, v in row.items()} for row in rows]
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels_ref.measure.collect")
     parser.description = __doc__
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", default="h200", help="what the files' names begin with")
     parser.add_argument("csv", type=Path, nargs="+", help="what the measuring programs wrote")
     given = parser.parse_args(arguments)
     launched = [path for path in given.csv if path.name.startswith("launched")]
@@ -62,12 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         unique.setdefault((row["kind"], row["params"], row["dtype"], row["repeat"]), row)
     first = [row for row in unique.values() if row["repeat"] == "0"]
-    _write(given.out / "h200_library.csv", KEPT, first)
+    _write(given.out / f"{given.name}_library.csv", KEPT, first)
     repeated = [row for row in unique.values() if row["repeat"] == "1"]
-    _write(given.out / "h200_repeats.csv", KEPT, repeated)
+    if repeated:
+        _write(given.out / f"{given.name}_repeats.csv", KEPT, repeated)
     if launched:
         columns = ("kind", "params", "dtype", "kernels")
-        _write(given.out / "h200_launched.csv", columns, map(_shortened, _read(launched)))
+        _write(given.out / f"{given.name}_launched.csv", columns, map(_shortened, _read(launched)))
     return 0
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernels_ref.library.points import LibraryPoint, library_points
+from kernels_ref.library.plans import NAMES, planned_points
+from kernels_ref.library.points import LibraryPoint
 from kernels_ref.measure.library import calls_of
 
 BATCH = 24
@@ -94,13 +95,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels_ref.measure.launched")
     parser.description = __doc__
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--plan", choices=NAMES, default="library", help="which points")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", default="0/1")
     parser.add_argument("--most", type=int, default=10**6)
     parser.add_argument("--seconds", type=float, default=1e9)
     given = parser.parse_args(arguments)
     share, shares = (int(part) for part in given.share.split("/"))
-    points = [point for point in library_points(given.seed) if not point.repeat][share::shares]
+    points = [p for p in planned_points(given.plan, given.seed) if not p.repeat][share::shares]
     given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / f"launched_{share}.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -19,17 +19,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernels_ref.library.kinds import draw
-from kernels_ref.library.points import LibraryPoint, kind_named, library_points
+from kernels_ref.library.plans import NAMES, planned_points
+from kernels_ref.library.points import FLOPS, MOST_FLOPS, LibraryPoint, kind_named
 from kernels_ref.measure.kernels import (
     COLUMNS,
     Call,
     Card,
     cold_us,
     elapsed_us,
+    recorded_event,
     set_count,
     work_steadily,
 )
@@ -44,6 +47,14 @@ RAW_COLUMNS = (*COLUMNS, "sm_clock_MHz", "spread", "repeat", "gpu")
 GRAPH_US = 5_000.0
 MOST_CALLS = 48
 MOST_SETS = 1024
+
+#: Quick measurements: so many chunks of this length, of which the second half counts. Calls that
+#: come near the peak get more of them, so that the clock settles.
+QUICK_CHUNK_US = 4_000.0
+QUICK_CHUNKS = 10
+HOT_CHUNKS = 90
+#: Such calls do this share of ``MOST_FLOPS`` in a microsecond.
+HOT_PER_US = 1.5e-4
 
 #: Results that a graph's calls keep, so that a call does not write where the last one did.
 KEPT_RESULT_BYTES = 8 * 2**30
@@ -90,17 +101,57 @@ def calls_per_graph(call_us: float, sets: int) -> int:
     return max(2, min(max(MOST_CALLS, sets), math.ceil(GRAPH_US / call_us)))
 
 
+def _captured(point: LibraryPoint, calls: Sequence[Call]) -> tuple[Any, Any, int]:
+    """A graph of some milliseconds of calls, their results, and how many there are."""
+    calls[0]()
+    calls[1]()
+    count = calls_per_graph(elapsed_us(calls[0]), len(calls))
+    repeated = [calls[index % len(calls)] for index in range(count)]
+    result_bytes = kind_named(point.kind).output(point.params, point.dtype).size_bytes
+    return *capture_kept(repeated, result_bytes), count
+
+
+def _draws_much_power(point: LibraryPoint, call_us: float) -> bool:
+    """Whether the clock may have to fall: near the peak of the tensor cores."""
+    flops = FLOPS[point.kind](point.params) if point.kind in FLOPS else 0.0
+    return flops / call_us > MOST_FLOPS[point.dtype] * HOT_PER_US
+
+
+def measure_quickly(point: LibraryPoint, card: Card, generator: Any) -> Timed:
+    """The time alone, of some tens of milliseconds; longer where the power limit may matter."""
+    calls = calls_of(point, card.l2_bytes, generator, "cuda")
+    graph, kept, count = _captured(point, calls)
+    graph.replay()
+    first_us = elapsed_us(graph.replay)
+    replays = max(1, round(QUICK_CHUNK_US / first_us))
+    chunks = HOT_CHUNKS if _draws_much_power(point, first_us / count) else QUICK_CHUNKS
+    ends = [recorded_event()]
+    for _ in range(chunks):
+        for _ in range(replays):
+            graph.replay()
+        ends.append(recorded_event())
+    ends[-2].synchronize()
+    clock_mhz = card.sm_clock_mhz()
+    ends[-1].synchronize()
+    times = [a.elapsed_time(b) * 1000 / (replays * count) for a, b in pairwise(ends)]
+    low, median, high = statistics.quantiles(times[len(times) // 2 :], n=4)
+    del graph, kept
+    return Timed(
+        t_graph_us=median,
+        t_cold_us=math.nan,
+        power_w=math.nan,
+        sm_clock_mhz=clock_mhz,
+        spread=(high - low) / median,
+    )
+
+
 def measure(point: LibraryPoint, card: Card, generator: Any) -> Timed:
     import torch
 
     kind = kind_named(point.kind)
     calls = calls_of(point, card.l2_bytes, generator, "cuda")
-    calls[0]()
-    calls[1]()
-    count = calls_per_graph(elapsed_us(calls[0]), len(calls))
-    repeated = [calls[index % len(calls)] for index in range(count)]
+    graph, kept, count = _captured(point, calls)
     result_bytes = kind.output(point.params, point.dtype).size_bytes
-    graph, kept = capture_kept(repeated, result_bytes)
     steady = work_steadily(graph, count, card)
     del graph, kept
     single: list[Call] = list(calls[:3])
@@ -154,6 +205,7 @@ class Task:
     seconds: float
     out: Path
     dry: bool
+    quick: bool
 
 
 def _setup(card: Card, seconds: float) -> dict[str, str]:
@@ -182,11 +234,12 @@ def measure_points(task: Task) -> None:
     with (task.out / f"library_{task.share}.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(RAW_COLUMNS)
+        how = measure_quickly if task.quick else measure
         for point in task.points:
             if time.perf_counter() - began_s > task.seconds:
                 break
             try:
-                timed = try_out(point) if card is None else measure(point, card, generator)
+                timed = try_out(point) if card is None else how(point, card, generator)
             except RuntimeError as error:  # what this library does not support, or no memory
                 sys.stderr.write(f"FAILED {point}: {str(error)[:300]}\n")
                 continue
@@ -200,6 +253,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels_ref.measure.library")
     parser.description = __doc__
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV")
+    parser.add_argument("--plan", choices=NAMES, default="library", help="which points")
+    parser.add_argument("--quick", action="store_true", help="times only, no energy, no cold calls")
     parser.add_argument("--seed", type=int, default=0, help="of the random sizes")
     parser.add_argument("--share", default="0/1", help="which part of the points, as 0/2 or 1/2")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this long")
@@ -207,9 +262,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="without a GPU: check the shapes")
     given = parser.parse_args(arguments)
     share, shares = (int(part) for part in given.share.split("/"))
-    points = remaining(library_points(given.seed), given.done)[share::shares]
+    points = remaining(planned_points(given.plan, given.seed), given.done)[share::shares]
     measure_points(
-        Task(points=points, share=share, seconds=given.seconds, out=given.out, dry=given.dry_run)
+        Task(
+            points=points,
+            share=share,
+            seconds=given.seconds,
+            out=given.out,
+            dry=given.dry_run,
+            quick=given.quick,
+        )
     )
     return 0
 

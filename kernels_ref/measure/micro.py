@@ -19,10 +19,13 @@ from typing import Any
 
 from kernels_ref.measure.kernels import elapsed_us
 from kernels_ref.measure.library import capture_kept
+from kernels_ref.triton_kernels.probe import dispatched
 
 COLUMNS = ("benchmark", "parameter", "value", "unit")
 SAMPLES = 15
 LAUNCHES = 2000
+#: Blocks of the dispatch test last so long that none ends before the last has started.
+DISPATCH_NS = 20_000
 
 
 def _graph_us(call: Callable[[], Any], count: int) -> float:
@@ -70,6 +73,22 @@ def _launches() -> Iterator[tuple[str, str, float, str]]:
     yield "launch", "1 element", (time.perf_counter() - began_s) * 1e6 / LAUNCHES, "us"
 
 
+def _dispatch() -> Iterator[tuple[str, str, float, str]]:
+    """How fast blocks start, and whether every SM has one before any has two."""
+    import torch
+
+    sms = torch.cuda.get_device_properties(0).multi_processor_count
+    for count in (sms, 2 * sms, 8 * sms):
+        spreads, most = [], []
+        for _ in range(SAMPLES):
+            start, sm = dispatched(count, DISPATCH_NS)
+            begun = (start - start.min()).double().cpu()
+            spreads.append(float(begun.max()))
+            most.append(int(torch.bincount(sm.long().cpu()[:sms], minlength=sms).max()))
+        yield "last block starts after", str(count), statistics.median(spreads), "ns"
+        yield "blocks of the first 132 on one SM", str(count), max(most), "blocks"
+
+
 def _special() -> Iterator[tuple[str, str, float, str]]:
     import torch
 
@@ -87,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with (given.out / "h200_micro.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for part in (_bandwidth, _tensor_rate, _launches, _special):
+        for part in (_bandwidth, _tensor_rate, _launches, _special, _dispatch):
             for name, parameter, value, unit in part():
                 writer.writerow([name, parameter, f"{value:.4g}", unit])
                 file.flush()

@@ -1,8 +1,10 @@
 """Compare tensor cores with their emulation: ``python -m kernels_ref.measure.numerics --out DIR``.
 
-Random dot products of each format and path (``wgmma`` from 64 rows on, ``mma`` below), of normal
-numbers and of random bit patterns, which include subnormals, infinities and NaNs. Writes how many
-results differ, and some products as a file for tests.
+Random dot products of each format and path (``wgmma`` from 64 rows on, ``mma`` below), whose
+operands are ``normal`` numbers, ``wide`` ones spread over many exponents, random bit ``patterns``,
+``tiny`` ones (subnormals and their neighbours, results near the smallest fp32) or ``special`` ones
+(each element with some chance a zero, an infinity or a NaN). Writes how many results differ, a
+NaN's pattern included, and some products as a file for tests.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels_ref.numerics import CANONICAL_NAN, FORMATS, RULES, Rules, fused_sum
+from kernels_ref.numerics import (
+    CANONICAL_NAN,
+    FORMATS,
+    RULES,
+    Rules,
+    fused_sum,
+    integer_sum,
+)
 from kernels_ref.triton_kernels import probe as probe_kernels
 
 #: Depth of one instruction, in bytes of the format.
@@ -31,8 +40,10 @@ TORCH = {
     "tf32": "float32",
     "e4m3": "float8_e4m3fn",
     "e5m2": "float8_e5m2",
+    "int8": "int8",
 }
-SIZE = {"fp16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
+SIZE = {"fp16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "int8": 1}
+VALUES = ("normal", "wide", "patterns", "tiny", "special")
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32"}
 #: Rules to try where the expected ones do not hold.
 VARIANTS = [
@@ -60,30 +71,81 @@ class Case:
 def cases(forms: Sequence[str]) -> Iterator[Case]:
     for form in forms:
         for rows in (64, 16):
-            for values in ("normal", "wide", "patterns"):
+            for values in VALUES:
                 yield Case(form=form, rows=rows, values=values)
 
 
 def rules_of(form: str, path: str) -> Rules:
-    """What a Hopper GPU is expected to do."""
-    if SIZE[form] > 1:
+    """What a Hopper GPU is expected to do; integers are exact whatever the rules."""
+    if SIZE[form] > 1 or form == "int8":
         return RULES["hopper", "half"]
     return RULES["hopper", "eight" if path == "wgmma" else "eight.mma"]
 
 
 def _patterns(case: Case, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     """Bit patterns of operands; those of tf32 are whole fp32 patterns with the low bits zero."""
+    bits = 8 * SIZE[case.form]
+    kind = np.dtype(INTEGERS[SIZE[case.form]])
+    drawn = rng.integers(0, 1 << bits, shape, dtype=np.uint64).astype(kind)
+    if case.form == "int8":
+        return drawn if case.values == "patterns" else _narrow(drawn, case.values)
+    if case.values in ("normal", "wide", "special"):
+        drawn = _numbers(case, shape, rng)
+    if case.values == "tiny":
+        drawn = drawn & kind.type(_tiny_mask(case.form))
+    if case.values == "special":
+        drawn = np.where(rng.random(shape) < 0.03, rng.choice(_specials(case.form), shape), drawn)
+    return drawn & kind.type(0xFFFFE000) if case.form == "tf32" else drawn
+
+
+def _narrow(drawn: Any, values: str) -> Any:
+    """Integers have no special values; smaller ones, and only the two ends of the range."""
+    if values == "special":
+        return np.where(drawn & 1, np.uint8(0x7F), np.uint8(0x80))
+    return (drawn.view(np.int8) >> {"normal": 2, "wide": 1, "tiny": 5}[values]).view(np.uint8)
+
+
+def _numbers(case: Case, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     import torch
 
-    kind = np.dtype(INTEGERS[SIZE[case.form]])
-    if case.values == "patterns":
-        drawn = rng.integers(0, 1 << (8 * SIZE[case.form]), shape, dtype=np.uint64).astype(kind)
-    else:
-        spread = 1.0 if case.values == "normal" else np.exp2(rng.uniform(-6, 6, shape))
-        numbers = torch.from_numpy((rng.standard_normal(shape) * spread).astype(np.float32))
-        found = numbers.to(getattr(torch, TORCH[case.form]))
-        drawn = found.view(getattr(torch, INTEGERS[SIZE[case.form]])).numpy()
-    return drawn & kind.type(0xFFFFE000) if case.form == "tf32" else drawn
+    spread = np.exp2(rng.uniform(-6, 6, shape)) if case.values == "wide" else 1.0
+    numbers = torch.from_numpy((rng.standard_normal(shape) * spread).astype(np.float32))
+    found = numbers.to(getattr(torch, TORCH[case.form]))
+    return found.view(getattr(torch, INTEGERS[SIZE[case.form]])).numpy()
+
+
+def _tiny_mask(form: str) -> int:
+    """Keeps sign, mantissa and the lowest bit of the exponent; of wide exponents also the bits
+    that make products fall among the subnormals of fp32."""
+    f = FORMATS[form]
+    mantissa = 23 if form == "tf32" else f.mantissa_bits
+    exponent = 0x3F if f.exponent_bits == 8 else 1
+    return 1 << (f.exponent_bits + mantissa) | exponent << mantissa | (1 << mantissa) - 1
+
+
+def _specials(form: str) -> Any:
+    """Zeros, infinities and NaNs with either sign."""
+    f = FORMATS[form]
+    mantissa = 23 if form == "tf32" else f.mantissa_bits
+    top = ((1 << f.exponent_bits) - 1) << mantissa
+    found = [0, top, top | 1 << (mantissa - 1), top | (1 << mantissa) - 1]
+    sign = 1 << (f.exponent_bits + mantissa)
+    return np.array([*found, *(v | sign for v in found)], dtype=INTEGERS[SIZE[form]])
+
+
+def _accumulators(case: Case, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    patterns = rng.integers(0, 1 << 32, shape, dtype=np.uint64).astype(np.uint32)
+    if case.values == "patterns" or (case.form == "int8" and case.values == "special"):
+        return patterns
+    if case.form == "int8":
+        return (patterns.view(np.int32) >> 8).view(np.uint32)
+    if case.values == "tiny":
+        return patterns & np.uint32(0x80FFFFFF)
+    numbers = rng.standard_normal(shape).astype(np.float32).view(np.uint32)
+    if case.values == "special":
+        chosen = rng.choice(_specials("tf32"), shape).astype(np.uint32)
+        return np.where(rng.random(shape) < 0.05, chosen, numbers)
+    return numbers
 
 
 def _on_device(case: Case, patterns: Any) -> Any:
@@ -96,6 +158,8 @@ def _on_device(case: Case, patterns: Any) -> Any:
 
 
 def _emulated(case: Case, a: Any, b: Any, c: Any, rules: Rules) -> Any:
+    if case.form == "int8":
+        return integer_sum(a[:, :, None], b[:, None], c)
     form = FORMATS[case.form]
     if case.form == "tf32":
         a, b = a >> 13, b >> 13
@@ -107,9 +171,7 @@ def _emulated(case: Case, a: Any, b: Any, c: Any, rules: Rules) -> Any:
 
 
 def _differ(found: Any, expected: Any) -> int:
-    """Results that differ; all NaNs count as one."""
-    both_nan = np.isnan(found.view(np.float32)) & (expected == CANONICAL_NAN)
-    return int(((found != expected) & ~both_nan).sum())
+    return int((found != expected).sum())
 
 
 def run_case(case: Case, outputs: int, seed: int) -> dict[str, Any]:
@@ -118,13 +180,11 @@ def run_case(case: Case, outputs: int, seed: int) -> dict[str, Any]:
     programs = -(-outputs // (case.rows * cols))
     a = _patterns(case, (programs, case.rows, case.depth), rng)
     b = _patterns(case, (programs, cols, case.depth), rng)
-    if case.values == "patterns":
-        c = rng.integers(0, 1 << 32, (programs, case.rows, cols), dtype=np.uint64).astype(np.uint32)
-    else:
-        c = rng.standard_normal((programs, case.rows, cols)).astype(np.float32).view(np.uint32)
+    c = _accumulators(case, (programs, case.rows, cols), rng)
     import torch
 
-    c_device = torch.from_numpy(c.view(np.int32)).cuda().view(torch.float32)
+    kind = torch.int32 if case.form == "int8" else torch.float32
+    c_device = torch.from_numpy(c.view(np.int32)).cuda().view(kind)
     out = probe_kernels.probe(_on_device(case, a), _on_device(case, b), c_device)
     found = out.view(torch.int32).cpu().numpy().view(np.uint32)
     expected_rules = rules_of(case.form, case.path)
@@ -133,9 +193,16 @@ def run_case(case: Case, outputs: int, seed: int) -> dict[str, Any]:
         f"F{r.fraction_bits}R{r.result_bits}": _differ(
             found[:few], _emulated(case, a[:few], b[:few], c[:few], r)
         )
-        for r in VARIANTS
+        for r in (() if case.form == "int8" else VARIANTS)
     }
-    wrong = _differ(found, _emulated(case, a, b, c, expected_rules))
+    expected = np.concatenate(
+        [
+            _emulated(case, a[i : i + few], b[i : i + few], c[i : i + few], expected_rules)
+            for i in range(0, programs, few)
+        ]
+    )
+    wrong = _differ(found, expected)
+    both_nan = np.isnan(found.view(np.float32)) & (expected == CANONICAL_NAN)
     return {
         "form": case.form,
         "path": case.path,
@@ -143,12 +210,24 @@ def run_case(case: Case, outputs: int, seed: int) -> dict[str, Any]:
         "depth": case.depth,
         "outputs": int(found.size),
         "different": wrong,
+        "nan_results": int(both_nan.sum()) if case.form != "int8" else 0,
+        "different_but_nan": int(((found != expected) & ~both_nan).sum()),
+        "examples": _examples(a, b, c, found, expected),
         "different_of_65536": tried,
         "nan_patterns": sorted({hex(v) for v in found[np.isnan(found.view(np.float32))][:2000]})[
             :4
         ],
         "sample": _sample(case, a, b, c, found),
     }
+
+
+def _examples(a: Any, b: Any, c: Any, found: Any, expected: Any) -> list[Any]:
+    """Some products that differ, to learn from."""
+    places = np.argwhere(found != expected)[:12]
+    return [
+        [a[p, r].tolist(), b[p, n].tolist(), *(int(x[p, r, n]) for x in (c, found, expected))]
+        for p, r, n in places
+    ]
 
 
 def _sample(case: Case, a: Any, b: Any, c: Any, found: Any) -> dict[str, Any]:
@@ -170,15 +249,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--outputs", type=int, default=1 << 20, help="dot products of each case")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--form", nargs="+", choices=list(TORCH), default=list(TORCH))
+    parser.add_argument("--rows", type=int, nargs="+", default=[64, 16], help="64 wgmma, 16 mma")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     results = []
     for case in cases(given.form):
+        if case.rows not in given.rows:
+            continue
         results.append(run_case(case, given.outputs, given.seed))
-        line = {k: v for k, v in results[-1].items() if k != "sample"}
+        line = {k: v for k, v in results[-1].items() if k not in ("sample", "examples")}
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
-        (given.out / f"numerics_{given.form[0]}.json").write_text(json.dumps(results))
+        name = f"numerics_{given.form[0]}_{given.rows[0]}.json"
+        (given.out / name).write_text(json.dumps(results))
     return 0
 
 

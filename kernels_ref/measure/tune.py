@@ -19,8 +19,10 @@ from kernels_ref.fused.registry import FUSED
 from kernels_ref.measure.fused import time_us
 from kernels_ref.triton_kernels.attention import AttentionTile, Mask, attend, decode_attention
 from kernels_ref.triton_kernels.attention_backward import gradients
+from kernels_ref.triton_kernels.convolution import fft_convolution
 from kernels_ref.triton_kernels.gemm import TILES, Tile, product
 from kernels_ref.triton_kernels.quantized import packed_gemm
+from kernels_ref.triton_kernels.sparse import block_sparse_product, two_of_four_gemm
 
 #: Buffers of a trial, so that a call finds little of its data in the L2.
 SETS = 6
@@ -154,7 +156,9 @@ def _decode(generator: Any) -> Iterator[Trial]:
 
 PACKED_TILES = (
     (16, 64, 4, 4),
-    (16, 64, 4, 6),
+    (16, 64, 4, 3),
+    (16, 32, 4, 4),
+    (16, 64, 8, 4),
     (16, 128, 4, 5),
     (16, 128, 8, 5),
     (64, 64, 4, 4),
@@ -162,7 +166,6 @@ PACKED_TILES = (
     (64, 128, 8, 4),
     (128, 128, 8, 4),
     (128, 128, 8, 3),
-    (256, 64, 4, 3),
     (256, 128, 8, 3),
     (128, 64, 4, 4),
 )
@@ -182,6 +185,41 @@ def _packed(generator: Any) -> Iterator[Trial]:
                     )
 
 
+def _sparse(generator: Any) -> Iterator[Trial]:
+    for m, n, k in ((16, 14336, 4096), (128, 14336, 4096), (4096,) * 3):
+        given = [
+            FUSED["gemm_2of4"].inputs({"M": m, "N": n, "K": k}, generator) for _ in range(SETS)
+        ]
+        for tile in PACKED_TILES:
+            if tile[0] < 2 * max(m, 16):
+                calls = _calls(two_of_four_gemm, given, tile=tile)
+                what, flops = f"2of4 {m}x{n}x{k}", 1.0 * m * n * k
+                yield Trial(what=what, tile=str(tile), calls=calls, flops=flops)
+    for block in (32, 64):
+        sizes = {"M": 4096, "N": 4096, "K": 4096, "block": block, "percent": 10}
+        kernel = FUSED["block_sparse_product"]
+        given = [kernel.inputs(sizes, generator) for _ in range(SETS)]
+        for shape in itertools.product((64, 128, 256), (4, 8), (3, 4, 5)):
+            calls = _calls(block_sparse_product, given, tile=shape)
+            what, work = f"blocks of {block}", kernel.counts(sizes).flops
+            yield Trial(what=what, tile=str(shape), calls=calls, flops=work)
+
+
+def _fourier(generator: Any) -> Iterator[Trial]:
+    for side, tiles in (
+        (32, ((32, 4), (32, 2), (32, 1))),
+        (64, ((64, 4), (64, 8), (32, 4), (32, 2))),
+        (128, ((64, 8), (32, 8))),
+    ):
+        sizes = {"B": 4, "H": 768, "side": side}
+        kernel = FUSED["fft_convolution"]
+        given = [kernel.inputs(sizes, generator) for _ in range(SETS)]
+        for tile in tiles:
+            calls = _calls(fft_convolution, given, tile=tile)
+            work = kernel.counts(sizes).flops
+            yield Trial(what=f"fourier {side}", tile=str(tile), calls=calls, flops=work)
+
+
 SECTIONS: dict[str, Callable[[Any], Iterator[Trial]]] = {
     "bf16": partial(_products, "bfloat16", "bfloat16"),
     "fp8": partial(_products, "float8_e4m3fn", "bfloat16"),
@@ -190,6 +228,8 @@ SECTIONS: dict[str, Callable[[Any], Iterator[Trial]]] = {
     "backward": _backward,
     "decode": _decode,
     "packed": _packed,
+    "sparse": _sparse,
+    "fourier": _fourier,
 }
 
 

@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernels_ref.triton_kernels.gemm import FULL_GPU_PROGRAMS
-from kernels_ref.triton_kernels.tiles import interpreted
+from kernels_ref.triton_kernels.tiles import interpreted, tile_at
 
 #: log2(e): exponentials are taken to base 2, which is what the hardware does.
 LOG2_E = 1.4426950408889634
@@ -85,13 +85,14 @@ def begin(rows: tl.constexpr, depth: tl.constexpr):
 
 @triton.jit
 def _forward(
-    q_desc, k_desc, v_desc, out_desc, lse_ptr, length_q, length_k, heads, group, scale,
-    depth: tl.constexpr, tile_q: tl.constexpr, tile_k: tl.constexpr, causal: tl.constexpr,
-    window: tl.constexpr
+    q_desc, k_desc, v_desc, out_desc, lse_ptr, length_q, length_k, heads_in_all, heads, group,
+    scale, depth: tl.constexpr, tile_q: tl.constexpr, tile_k: tl.constexpr, causal: tl.constexpr,
+    window: tl.constexpr, together: tl.constexpr
 ):  # fmt: skip
-    # Long rows of a causal triangle first.
-    tile = tl.num_programs(0) - 1 - tl.program_id(0) if causal else tl.program_id(0)
-    head = tl.program_id(1)
+    tiles = tl.cdiv(length_q, tile_q)
+    head, tile = tile_at(tl.program_id(0), heads_in_all, tiles, together)
+    if causal:  # long rows of the triangle first
+        tile = tiles - 1 - tile
     queries = tile * tile_q + tl.arange(0, tile_q)
     shared = (head // heads) * (heads // group) + (head % heads) // group
     q = rows_of(q_desc, head, tile * tile_q, tile_q, depth)
@@ -129,6 +130,14 @@ def forward_tile(depth: int) -> AttentionTile:
     return AttentionTile(queries=128, keys=64, warps=8, stages=2)
 
 
+def heads_together(tiles: int) -> int:
+    """How many heads begin together, each with its longest tile.
+
+    Twice as many programs as fit at a time: the last ones to begin are then short.
+    """
+    return max(1, 2 * FULL_GPU_PROGRAMS // tiles)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
     """Which keys a query sees: all, those up to itself, or only the last ``window`` of these."""
@@ -145,7 +154,8 @@ def attend(
     tile = tile or forward_tile(depth)
     out = torch.empty_like(q)
     lse = torch.empty((batch, heads, length), device=q.device)
-    _forward[(triton.cdiv(length, tile.queries), batch * heads)](
+    tiles = triton.cdiv(length, tile.queries)
+    _forward[(tiles * batch * heads,)](
         by_heads(q, tile.queries),
         by_heads(k, tile.keys),
         by_heads(v, tile.keys),
@@ -153,6 +163,7 @@ def attend(
         lse,
         length,
         k.shape[2],
+        batch * heads,
         heads,
         heads // k.shape[1],
         LOG2_E / math.sqrt(depth),
@@ -161,6 +172,7 @@ def attend(
         tile_k=tile.keys,
         causal=mask.causal,
         window=mask.window,
+        together=heads_together(tiles),
         num_warps=tile.warps,
         num_stages=tile.stages,
     )

@@ -19,9 +19,10 @@ from kernels_ref.triton_kernels.attention import (
     Mask,
     attend,
     by_heads,
+    heads_together,
     rows_of,
 )
-from kernels_ref.triton_kernels.tiles import interpreted
+from kernels_ref.triton_kernels.tiles import interpreted, tile_at
 
 
 @triton.jit
@@ -58,10 +59,13 @@ def _add_rows(desc, ptr, head, start, values, length, tile_q: tl.constexpr, dept
 @triton.jit
 def _backward(
     q_desc, k_desc, v_desc, grad_desc, sums_desc, sums_ptr, lse_ptr, delta_ptr, k_grad_desc,
-    v_grad_desc, length_q, length_k, heads, group, scale, depth: tl.constexpr, tile_q: tl.constexpr,
-    tile_k: tl.constexpr, causal: tl.constexpr, bulk: tl.constexpr
+    v_grad_desc, length_q, length_k, shared_in_all, heads, group, scale, depth: tl.constexpr,
+    tile_q: tl.constexpr, tile_k: tl.constexpr, causal: tl.constexpr, bulk: tl.constexpr,
+    together: tl.constexpr
 ):  # fmt: skip
-    first, shared = tl.program_id(0) * tile_k, tl.program_id(1)
+    # The first keys of a causal triangle are seen by most queries.
+    shared, tile = tile_at(tl.program_id(0), shared_in_all, tl.cdiv(length_k, tile_k), together)
+    first = tile * tile_k
     keys, row = first + tl.arange(0, tile_k), tl.arange(0, tile_q)
     k = rows_of(k_desc, shared, first, tile_k, depth)
     v = rows_of(v_desc, shared, first, tile_k, depth)
@@ -81,13 +85,12 @@ def _backward(
             delta = tl.load(delta_ptr + at, mask=queries < length_q, other=0.0)
             q = rows_of(q_desc, head, start, tile_q, depth)
             grad = rows_of(grad_desc, head, start, tile_q, depth)
-            # Both products start before either result is waited for.
-            scores, pulls = tl.dot(k, tl.trans(q)), tl.dot(v, tl.trans(grad))
-            weights = tl.exp2(scores * scale - lse[None, :])
+            weights = tl.exp2(tl.dot(k, tl.trans(q)) * scale - lse[None, :])
             if causal:
                 weights = tl.where(keys[:, None] <= queries[None, :], weights, 0.0)
             v_sums = tl.dot(weights.to(v.dtype), grad, v_sums)
-            change = (weights * (pulls - delta[None, :])).to(k.dtype)
+            change = weights * (tl.dot(v, tl.trans(grad)) - delta[None, :])
+            change = change.to(k.dtype)
             k_sums = tl.dot(change, q, k_sums)
             q_part = tl.dot(tl.trans(change), k)
             _add_rows(sums_desc, sums_ptr, head, start, q_part, length_q, tile_q, depth, bulk)
@@ -126,7 +129,8 @@ def gradients(
     sums = torch.empty(q.shape, device=q.device)
     q_grad, k_grad, v_grad = (torch.empty_like(x) for x in (q, k, v))
     _prepare[(triton.cdiv(rows, 32),)](out, grad, delta, sums, rows, depth=depth, tile=32)
-    _backward[(triton.cdiv(k.shape[2], tile.keys), batch * shared)](
+    tiles = triton.cdiv(k.shape[2], tile.keys)
+    _backward[(tiles * batch * shared,)](
         by_heads(q, tile.queries),
         by_heads(k, tile.keys),
         by_heads(v, tile.keys),
@@ -139,6 +143,7 @@ def gradients(
         by_heads(v_grad, tile.keys),
         length,
         k.shape[2],
+        batch * shared,
         heads,
         heads // shared,
         scale * LOG2_E,
@@ -147,6 +152,7 @@ def gradients(
         tile_k=tile.keys,
         causal=causal,
         bulk=not interpreted(),
+        together=heads_together(tiles),
         num_warps=tile.warps,
         num_stages=tile.stages,
     )

@@ -24,10 +24,10 @@ SHIFTED, TABLE, TERNARY = 0, 1, 2
 
 
 @triton.jit
-def _weights(code, rows, n, table_ptr, bits: tl.constexpr, meaning: tl.constexpr):
+def _weights(code, table, meaning: tl.constexpr):
     """The fp16 value of each code. 0x6400 are the bits of 1024, whose last bits count ones."""
     if meaning == 1:
-        return tl.load(table_ptr + rows[:, None] * 16 + code, mask=(rows < n)[:, None], other=0.0)
+        return tl.gather(table, code.to(tl.int32), axis=1)
     shifted = (code.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
     return shifted - (1032.0 if meaning == 0 else 1025.0)
 
@@ -47,13 +47,17 @@ def _packed(
     steps = k // depth
     codes_at = codes_ptr + rows.to(tl.int64)[:, None] * (k // pieces) + along[None, :]
     x_at = x_ptr + cols.to(tl.int64)[None, :] * k + along[:, None]
+    table = rows
+    if meaning == 1:
+        entry = rows[:, None] * 16 + tl.arange(0, 16)[None, :]
+        table = tl.load(table_ptr + entry, mask=(rows < n)[:, None], other=0.0)
     sums = tl.zeros((tile_n, tile_m), dtype=tl.float32)
     for step in range(split, steps, splits):
         codes = tl.load(codes_at + step * piece, mask=(rows < n)[:, None], other=0)
         part = tl.zeros((tile_n, tile_m), dtype=tl.float32)
         for number in tl.static_range(pieces):
             code = (codes >> (bits * number)) & ((1 << bits) - 1)
-            w = _weights(code, rows, n, table_ptr, bits, meaning)
+            w = _weights(code, table, meaning)
             x_here = x_at + step * depth + number * piece
             x = tl.load(x_here, mask=(cols < m)[None, :], other=0.0)
             part = tl.dot(w, x, part)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from arch.errors import InputError, Problem, unknown
-from mapper.memory_plan import PLANNER_NAMES, tinyengine, vmcu
+from mapper.memory_plan import PLANNER_NAMES, hmcos, tinyengine, vmcu
 from mapper.memory_plan.arena import TFLM_ALIGNMENT, extent_bytes, first_fit, tflm_order
 from mapper.memory_plan.buffers import overlay_task, tflm_buffers
 from mapper.memory_plan.layers import Layer, layers_of
@@ -15,8 +15,8 @@ from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.optimal import Route, routes
 from mapper.memory_plan.overlay import live_overlaid_bytes, overlay
 from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
+from mapper.memory_plan.schedule import best_order
 from mapper.memory_plan.stages import Choice, CycleModel
-from mapper.order import best_order
 from mapper.workload.graph import Workload
 from mapper.workload.runtime import RuntimeGraph
 
@@ -95,8 +95,10 @@ def _tinyengine(request: Request) -> MemoryPlan:
 
 
 def _hmcos(request: Request) -> MemoryPlan:
-    """The order of fewest live bytes, then a greedy arena (as HMCOS, DAC 2022, schedules)."""
-    ordered = _ordered(request.workload)
+    """The order of the hierarchy's parts with the fewest live bytes, then a greedy arena."""
+    layers = layers_of(request.workload)
+    found = hmcos.schedule(layers)
+    ordered = [layers[number] for number in found.order]
     buffers = list(lifetimes(ordered).values())
     placements = first_fit(sorted(buffers, key=lambda b: -b.size_bytes))
     return MemoryPlan(
@@ -105,7 +107,7 @@ def _hmcos(request: Request) -> MemoryPlan:
         is_ring=False,
         placements=tuple(placements),
         steps=_one_by_one(ordered),
-        lower_bound_bytes=best_order(request.workload).lower_bound_bytes,
+        lower_bound_bytes=best_order(layers, found).bound_bytes,
     )
 
 
@@ -144,9 +146,8 @@ def _of_choices(planner: str, chosen: Sequence[Choice], size_bytes: int) -> Memo
 
 
 def _ordered(workload: Workload) -> tuple[Layer, ...]:
-    order = best_order(workload).operators
-    number = {name: i for i, name in enumerate(order)}
-    return tuple(sorted(layers_of(workload), key=lambda layer: number[layer.name]))
+    layers = layers_of(workload)
+    return tuple(layers[number] for number in best_order(layers, hmcos.schedule(layers)).order)
 
 
 def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:

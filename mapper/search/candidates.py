@@ -14,7 +14,7 @@ from mapper.mapping import Mapping
 from mapper.search.costs import ANSWERS, EXCESS, better, cost, value
 from mapper.search.flows import Flows, flows
 from mapper.search.pricing import FloatArray, Model
-from mapper.search.shares import Shares, shares
+from mapper.search.shares import Shares, demands, shares
 from mapper.search.space import StageOrder
 
 
@@ -61,6 +61,8 @@ class Candidates:
     _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
     _answers: dict[Candidate, FloatArray] = field(default_factory=dict)
     _asked: set[Candidate] = field(default_factory=set)
+    _demands: FloatArray = field(default_factory=lambda: np.empty((0, 1)))
+    _demanding: int = 0
 
     def again(self, budget: int) -> Self:
         """The same mapspace with nothing counted; what was computed before is not again."""
@@ -92,6 +94,19 @@ class Candidates:
         """Was its cost asked for before?"""
         return candidate in self._asked
 
+    def unrolling(self, candidate: Candidate) -> tuple[tuple[int, ...], ...]:
+        """Its spatial factors ``[dim][axis]``."""
+        order = self.orders[candidate.order]
+        return tuple(
+            tuple(int(factor) for factor in order.tilings(dim).spatial[row])
+            for dim, row in zip(self.dims, candidate.rows, strict=True)
+        )
+
+    def is_beaten(self, candidate: Candidate) -> bool:
+        """Did one that was priced ask for no more of anything? Then it cannot be better."""
+        known = self._demands[: self._demanding]
+        return bool(len(known) and (known <= self._demand(candidate)).all(axis=1).any())
+
     def value(self, candidate: Candidate) -> float:
         """What is minimised. Counted; raises ``BudgetSpent`` if it would be one call too many."""
         answer = self._answer(candidate)
@@ -107,17 +122,32 @@ class Candidates:
         """It was priced with the last call: is it the best so far?"""
         answer = self._answer(candidate)
         fits = answer[EXCESS] == 0.0
+        if fits:
+            self._remember(self._demand(candidate))
         if fits and better(self.objective, answer, self.best_answer):
             self.best, self.best_answer = candidate, answer
             self.history.append(Improvement(self.calls, self.best_value))
             if self.best_value <= self.enough:
                 self.budget = self.calls
 
+    def _remember(self, demand: FloatArray) -> None:
+        if self._demanding == len(self._demands):
+            more = np.empty((max(64, 2 * self._demanding), len(demand)))
+            more[: self._demanding] = self._demands[: self._demanding]
+            self._demands = more
+        self._demands[self._demanding] = demand
+        self._demanding += 1
+
     def shares(self, candidate: Candidate) -> Shares:
         """Where room, time and energy of a candidate that fits go."""
         return shares(
             self._volumes(candidate), self.models[candidate.order], self.costs[candidate.order]
         )
+
+    def _demand(self, candidate: Candidate) -> FloatArray:
+        order = candidate.order
+        volumes = self._volumes(candidate)
+        return demands(volumes, self.orders[order], self.models[order], self.costs[order])
 
     def _answer(self, candidate: Candidate) -> FloatArray:
         if candidate not in self._answers:

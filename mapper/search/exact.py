@@ -117,14 +117,12 @@ def _optimum(coefficients: Coefficients, orders: Iterable[StageOrder]) -> _Found
     """The best mapping under any of the orders of stages."""
     search = _Search(coefficients)
     problems = [Problem(order, coefficients.model(order)) for order in orders]
-    search.descend(problems[:: -(-len(problems) // _SEEDS)])
+    search.sample(problems[:: -(-len(problems) // _SEEDS)])
     if not search.fits:
-        search.descend(problems)
+        search.sample(problems)
     left = search.left_of(problems)
-    search.descend(left)
+    search.sample(left)
     left = search.left_of(left)
-    for slack in _SAMPLED_SLACKS:
-        search.improve(left, Problem.explore, slack)
     for slack in _SLACKS:
         search.improve(left, Problem.search, slack)
     return search.found()
@@ -143,8 +141,9 @@ class _Search:
     def fits(self) -> bool:
         return acceptable(self.objective, self.best)
 
-    def descend(self, problems: list[Problem]) -> None:
-        """Coordinate descent under each order; sorts ``problems``, promising ones first.
+    def sample(self, problems: list[Problem]) -> None:
+        """Coordinate descent under each order and a search among the tilings that it looked at;
+        sorts ``problems``, promising ones first.
 
         A good mapping found early lets the search drop almost everything else.
         """
@@ -156,6 +155,8 @@ class _Search:
             if fits and better(self.objective, here, self.best):
                 self.best, self.winner = here, (problem, chosen)
         problems.sort(key=reached.__getitem__)
+        for slack in _SAMPLED_SLACKS:
+            self.improve(problems, Problem.explore, slack)
 
     def _descended(self, problem: Problem) -> tuple[FloatArray, dict[str, int]]:
         here = np.full(ANSWERS, np.inf)

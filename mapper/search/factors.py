@@ -11,7 +11,7 @@ from mapper.compiled import compiled, kernel
 from mapper.footprint import axis_record
 from mapper.hierarchy import Execution
 from mapper.search.pricing import FloatArray
-from mapper.search.tilings import IntArray, Tilings
+from mapper.search.tilings import Blocks, IntArray, Tilings
 from mapper.sliding import distinct_clear, tiles_moved
 
 MOVED, HELD, VISITS, REVISITS, FRESH, USED = range(6)
@@ -90,8 +90,24 @@ def group_factors(shape: Group, columns: IntArray, picked: list[Options | None])
         if options is not None:
             levels[d] = options[0].levels[options[1]]
             spatial[d] = options[0].spatial[options[1]]
+    return _filled(shape, columns, (levels, levels, spatial))
+
+
+def block_factors(shape: Group, columns: IntArray, blocks: Blocks) -> FloatArray:
+    """``[block, column]``: what the block's rows contribute at least, of a group of one dimension
+    that is on no shared axis.
+
+    There the elements moved and the visits shrink as tiles grow, the elements held grow.
+    """
+    cut = blocks.largest[None], blocks.smallest[None], blocks.spatial[None]
+    return _filled(shape, columns, cut)
+
+
+def _filled(
+    shape: Group, columns: IntArray, cut: tuple[IntArray, IntArray, IntArray]
+) -> FloatArray:
     masks, columns = _masks(shape.contended, columns)
-    answer: FloatArray = _fill(shape, columns, masks, levels, spatial)
+    answer: FloatArray = _fill(shape, columns, masks, cut)
     return answer
 
 
@@ -160,9 +176,8 @@ def group_shape(
 
 def are_alike(one: Group, other: Group) -> bool:
     """Do the same tilings contribute the same factors to both?"""
-    return all(
-        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one, other, strict=True)
-    )
+    pairs = zip(one, other, strict=True)
+    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)
 
 
 # Compiled code below loops over elements: operations on whole arrays take numba ten times
@@ -170,10 +185,12 @@ def are_alike(one: Group, other: Group) -> bool:
 
 
 class _Block(NamedTuple):
-    """Rows in the making. By dimension, level and row: the tile, how many tiles are whole, what
-    is left over, how many tiles there are; by mask of axes, dimension and row: the instances."""
+    """Rows in the making. By dimension, level and row: the tile (for what is held, the
+    smallest), how many tiles are whole, what is left over, how many tiles there are; by mask of
+    axes, dimension and row: the instances."""
 
     tile: FloatArray
+    smallest: FloatArray
     whole: FloatArray
     rest: FloatArray
     chunks: FloatArray
@@ -187,16 +204,18 @@ _BLOCK = 256
 
 @compiled
 def _fill(
-    group: Group, columns: IntArray, masks: IntArray, levels: IntArray, spatial: IntArray
+    group: Group, columns: IntArray, masks: IntArray, cut: tuple[IntArray, IntArray, IntArray]
 ) -> FloatArray:
-    """The factors; ``levels[dim, row]`` ends with the tile of one step (level -1).
-
-    Of the masks of axes the first is that of the contended ones.
+    """The factors. ``cut`` are the tiles, those that count for what is held (the same, unless
+    a row stands for several), both ending with the tile of one step (level -1), and the
+    spatial factors. Of the masks of axes the first is that of the contended ones.
     """
+    levels, smallest, spatial = cut
     dims, rows, depth = levels.shape
     answer = np.empty((rows, len(columns)))
     shape = dims, depth, _BLOCK
     block = _Block(
+        np.empty(shape),
         np.empty(shape),
         np.empty(shape),
         np.empty(shape),
@@ -206,7 +225,7 @@ def _fill(
     )
     for begin in range(0, rows, _BLOCK):
         count = min(_BLOCK, rows - begin)
-        _cut(group, levels, begin, count, block)
+        _cut(group, (levels, smallest), begin, count, block)
         _unroll(masks, spatial, begin, count, block.parallel)
         for c in range(len(columns)):
             _multiply(group, columns[c], count, block)
@@ -218,18 +237,23 @@ def _fill(
 
 
 @kernel
-def _cut(group: Group, levels: IntArray, begin: int, count: int, block: _Block) -> None:
+def _cut(
+    group: Group, tiles: tuple[IntArray, IntArray], begin: int, count: int, block: _Block
+) -> None:
     """How tiles cut each dimension; one that is not picked stays whole.
 
     Extents are below 2**52, so that quotients of floats are exact when cut off.
     """
+    levels, smallest = tiles
     for d in range(levels.shape[0]):
         extent, picked = np.float64(group.extents[d]), group.picked[d] != 0
         for level in range(levels.shape[2]):
-            tile, whole = block.tile[d, level], block.whole[d, level]
+            tile, least = block.tile[d, level], block.smallest[d, level]
+            whole = block.whole[d, level]
             rest, chunks = block.rest[d, level], block.chunks[d, level]
             for i in range(count):
                 tile[i] = levels[d, begin + i, level] if picked else extent
+                least[i] = smallest[d, begin + i, level]
                 whole[i] = np.floor(extent / tile[i])
                 rest[i] = extent - whole[i] * tile[i]
                 chunks[i] = np.ceil(extent / tile[i])
@@ -284,6 +308,7 @@ def _times_separate(group: Group, column: IntArray, d: int, count: int, block: _
     tile, whole, rest = block.tile[d, level], block.whole[d, level], block.rest[d, level]
     if column[KIND] == HELD:
         if is_indexed:
+            tile = block.smallest[d, level]
             for i in range(count):
                 factor[i] *= np.ceil(tile[i] / instances[i])
     elif is_indexed:

@@ -15,11 +15,13 @@ BUDGET = 424
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A search by name. ``budget`` (calls per operator) and ``seed`` are not for ``exact``."""
+    """A search by name. ``budget`` (calls per operator) and ``seed`` are not for ``exact``;
+    ``threads`` search different operators at the same time."""
 
     name: str = "exact"
     budget: int = BUDGET
     seed: int = 1
+    threads: int = 1
 
     def __post_init__(self) -> None:
         if self.name not in METHODS:

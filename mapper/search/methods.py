@@ -63,7 +63,7 @@ def map_execution(
 def _result(space: Candidates, best: Candidate, bound: Bound, made_by: str) -> SearchResult:
     return SearchResult(
         mapping=space.mapping(best, made_by),
-        calls=space.calls + bound.calls,
+        calls=space.calls,
         optimal=space.best_value <= bound.value,
         objective_value=space.best_value,
         lower_bound=min(bound.value, space.best_value),

@@ -21,7 +21,10 @@ Picked = dict[str, IntArray]
 
 #: Tilings that coordinate descent looks at, of a dimension alone and of one that is counted
 #: together with others; what it misses the search finds.
-_SAMPLE_ALONE, _SAMPLE = 4096, 48
+_SAMPLE_ALONE, _SAMPLE = 1024, 48
+
+#: So many tilings of a dimension are first bounded in blocks.
+_MANY = 500
 
 #: With how many rows a row is compared to see whether it is dominated.
 _FRONT = 128
@@ -94,20 +97,30 @@ class Problem:
 
     def descend(self, best: FloatArray) -> tuple[int, dict[str, int]]:
         """Coordinate descent from the smallest tiles, on a sample; fills ``best``."""
-        tables = self._tables(
-            [
-                _combinations({d: self._sample(d, _most(group)) for d in group})
-                for group in self.groups
-            ]
-        )
-        self._drop_dominated(tables)
-        self._sampled = tables
+        if self._are_few():
+            self._kept = tables = self._combined()
+        else:
+            tables = self._tables(
+                [
+                    _combinations({d: self._sample(d, _most(group)) for d in group})
+                    for group in self.groups
+                ]
+            )
+            self._drop_dominated(tables)
+            self._sampled = tables
         start = [int(np.argmin(rows[:, self._held].sum(axis=1))) for rows in tables.rows]
         calls, at = _descend(tables.rows, start, self.flows, best)
         reached = [rows[row] for rows, row in zip(tables.rows, at, strict=True)]
         importance = sensitivities(np.prod(reached, axis=0), self.flows)
         self._weights = np.maximum(self._first, importance + _LEAST_WEIGHT)
         return calls, _chosen(at, tables.picked)
+
+    def _are_few(self) -> bool:
+        """Are so few tilings left that a sample would be all of them?"""
+        if self._alone is None:
+            return False
+        left = dict(zip(self._dims, map(len, self._alone.rows), strict=True))
+        return all(left[dim] <= _most(group) for group in self.groups for dim in group)
 
     def _sample(self, dim: str, most: int) -> IntArray:
         """Of what is left of a dimension's tilings all, or evenly spaced ones."""
@@ -123,16 +136,36 @@ class Problem:
 
     def narrow(self, best: FloatArray) -> int:
         """Leave out tilings that cannot be part of a better mapping, each dimension on its own."""
-        if self._alone is None:
-            self._alone = Tables([], [])
-            for group in self.groups:
-                for dim in group:
-                    every = np.arange(len(self.order.tilings(dim)))
-                    self._alone.picked.append({dim: every})
-                    self._alone.rows.append(
-                        self.order.factors_of(self._columns, group, {dim: every})
-                    )
-        return self._filter(self._alone, 0.0, best)
+        if self._alone is not None:
+            return self._filter(self._alone, 0.0, best)
+        alone = [(group, dim) for group in self.groups for dim in group]
+        bounds = [self._blocks(group, dim) for group, dim in alone]
+        rows = [
+            self._every_tiling(group, dim) if bound is None else bound
+            for (group, dim), bound in zip(alone, bounds, strict=True)
+        ]
+        self._alone = Tables(
+            rows, [{d: np.arange(len(r))} for (_, d), r in zip(alone, rows, strict=True)]
+        )
+        calls = self._filter(self._alone, 0.0, best)
+        if self.is_done or not any(bound is not None for bound in bounds):
+            return calls
+        for i, (group, dim) in enumerate(alone):
+            if bounds[i] is not None:
+                numbers = self.order.tilings(dim).blocks.rows(self._alone.picked[i][dim])
+                self._alone.picked[i] = {dim: numbers}
+                self._alone.rows[i] = self.order.factors_of(self._columns, group, {dim: numbers})
+        return calls + self._filter(self._alone, 0.0, best)
+
+    def _blocks(self, group: tuple[str, ...], dim: str) -> FloatArray | None:
+        """Bounds of many tilings, block by block; ``None`` if they had better be looked at."""
+        if len(self.order.tilings(dim)) < _MANY:
+            return None
+        return self.order.blocks_of(self._columns, group, dim)
+
+    def _every_tiling(self, group: tuple[str, ...], dim: str) -> FloatArray:
+        every = np.arange(len(self.order.tilings(dim)))
+        return self.order.factors_of(self._columns, group, {dim: every})
 
     def polish(self, chosen: dict[str, int]) -> tuple[int, dict[str, int]]:
         """Coordinate descent from an optimum: as good, and fewer tiles are transferred."""
@@ -156,7 +189,9 @@ class Problem:
         return calls, _chosen(at, picked)
 
     def explore(self, best: FloatArray, slack: float) -> tuple[int, dict[str, int] | None]:
-        """As ``search``, in the sample that coordinate descent looked at."""
+        """As ``search``, in the sample that coordinate descent looked at, if it was one."""
+        if self._kept is not None:
+            return 0, None
         assert self._sampled is not None
         tables = self._sampled.copy()
         calls = self._filter(tables, slack, best)

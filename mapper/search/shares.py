@@ -10,6 +10,7 @@ from mapper.search import pricing
 from mapper.search.costs import ANSWERS, TOTAL_PJ, TOTAL_PS, cost
 from mapper.search.flows import Flows
 from mapper.search.pricing import FloatArray, IntArray, Model
+from mapper.search.space import StageOrder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,15 @@ def _held(volumes: FloatArray, flows: Flows) -> FloatArray:
 
 def _energy(volumes: FloatArray, model: Model) -> FloatArray:
     """Of the traffic of each memory."""
+    read, written = _moved_bits(volumes, model)
+    energy: FloatArray = (
+        read * model.memories[:, pricing.READ_PJ] + written * model.memories[:, pricing.WRITE_PJ]
+    )
+    return energy
+
+
+def _moved_bits(volumes: FloatArray, model: Model) -> tuple[FloatArray, FloatArray]:
+    """Bits read from and written to each memory."""
     read, written = np.zeros(len(model.memories)), np.zeros(len(model.memories))
     for stage in model.stages:
         _add_stage(volumes, stage, read, written)
@@ -59,10 +69,32 @@ def _energy(volumes: FloatArray, model: Model) -> FloatArray:
         bits = path[pricing.D_PARTIAL_BITS if wide else pricing.D_FINAL_BITS]
         read[memory] += (moved - is_output * path[pricing.D_OUTPUTS]) * bits
         written[memory] += is_output * moved * bits
-    energy: FloatArray = (
-        read * model.memories[:, pricing.READ_PJ] + written * model.memories[:, pricing.WRITE_PJ]
-    )
-    return energy
+    return read, written
+
+
+def demands(volumes: FloatArray, order: StageOrder, model: Model, flows: Flows) -> FloatArray:
+    """What a mapping asks of the hardware, whatever it costs there.
+
+    Bits read from and written to each memory, steps, folds, and how often each shared memory is
+    waited for, by operand. Prices are linear: of two mappings, one that asks for no more of
+    anything costs no more.
+    """
+    read, written = _moved_bits(volumes, model)
+    waits = np.zeros((len(model.memories), len(model.datapaths)))
+    for (operand, _), stage in zip(order.stages, model.stages, strict=True):
+        if stage[pricing.IS_SHARED]:
+            waits[stage[pricing.CHILD], operand] = _round_trips(volumes, stage)
+    steps = volumes[flows.steps_columns[[0, 2]].astype(np.int64)]
+    return np.concatenate([read, written, steps, waits.ravel()])
+
+
+def _round_trips(volumes: FloatArray, stage: IntArray) -> float:
+    """Loads, of which those into different slots wait together."""
+    visits = float(volumes[stage[pricing.COL_VISITS]])
+    loads = float(volumes[stage[pricing.COL_FRESH]]) if stage[pricing.IS_OUTPUT] else visits
+    if stage[pricing.IS_OUTPUT]:
+        loads *= float(volumes[stage[pricing.COL_OWN_REVISITS]]) - 1.0
+    return loads / (2.0 if stage[pricing.DOUBLE_BUFFERED] and visits > 1.0 else 1.0)
 
 
 def _add_stage(volumes: FloatArray, stage: IntArray, read: FloatArray, written: FloatArray) -> None:

@@ -19,7 +19,14 @@ import numpy as np
 from arch.spec import Axis, Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
-from mapper.search.factors import Column, Group, column_table, group_factors, group_shape
+from mapper.search.factors import (
+    Column,
+    Group,
+    block_factors,
+    column_table,
+    group_factors,
+    group_shape,
+)
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
@@ -144,6 +151,14 @@ class StageOrder:
         """As ``factors``, of these columns alone."""
         options = [(self.tilings(d), picked[d]) if d in picked else None for d in group]
         return group_factors(self.shape(group, frozenset(picked)), columns, options)
+
+    def blocks_of(self, columns: IntArray, group: tuple[str, ...], dim: str) -> FloatArray | None:
+        """What each block of the dimension's tilings contributes at least; ``None`` if it is on
+        an axis that others share, where there are no such bounds."""
+        shape = self.shape(group, frozenset((dim,)))
+        if len(group) > 1 or len(shape.axis_operand):
+            return None
+        return block_factors(shape, columns, self.tilings(dim).blocks)
 
     def shape(self, group: tuple[str, ...], picked: frozenset[str]) -> Group:
         """The group with some of its dimensions picked; the same for every order of stages."""

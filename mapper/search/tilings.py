@@ -39,6 +39,45 @@ class Tilings:
         step = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
         return np.concatenate([self.tiles, step[:, None]], axis=1)
 
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The rows in runs that are unrolled alike and have the same outermost tile."""
+        split = np.argmax(self.tiles < self.extent, axis=1)
+        outermost = self.tiles[np.arange(len(self)), split]
+        same = (self.spatial[1:] == self.spatial[:-1]).all(axis=1)
+        same &= (outermost[1:] == outermost[:-1]) & (split[1:] == split[:-1])
+        first = np.flatnonzero(np.append(True, ~same))
+        return Blocks(
+            first=first,
+            count=np.diff(first, append=len(self)),
+            spatial=self.spatial[first],
+            largest=np.maximum.reduceat(self.levels, first, axis=0),
+            smallest=np.minimum.reduceat(self.levels, first, axis=0),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Runs of rows: where each begins, how many there are, their spatial factors, and the largest
+    and the smallest tiles of each level."""
+
+    first: IntArray
+    count: IntArray
+    spatial: IntArray
+    largest: IntArray
+    smallest: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def rows(self, some: IntArray) -> IntArray:
+        """The numbers of the rows of some blocks."""
+        first, count = self.first[some], self.count[some]
+        ends = np.cumsum(count)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count)
+        rows: IntArray = np.repeat(first, count) + within
+        return rows
+
 
 @dataclass(frozen=True, slots=True)
 class Room:

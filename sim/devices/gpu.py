@@ -91,6 +91,7 @@ def chip_of(architecture: Architecture, efficiency: float = 1.0) -> Chip:
     tensor = _part(architecture, TensorCores)
     cuda = _part(architecture, CudaCores)
     memory, cache, rest = (_part(architecture, kind) for kind in (Hbm, GpuL2, Board))
+    shared = _part(architecture, SharedMemory)
     assert isinstance(memory, Hbm)
     assert isinstance(cache, GpuL2)
     assert isinstance(rest, Board)
@@ -107,6 +108,7 @@ def chip_of(architecture: Architecture, efficiency: float = 1.0) -> Chip:
         hbm_bytes_per_us=memory.read_bytes_per_s / 1e6,
         l2_bytes=cache.size_bytes,
         l2_bytes_per_us=cache.read_bytes_per_s / 1e6,
+        shared_bytes=shared.size_bytes // tensor.sms,
         link_bytes_per_us=rest.link_bytes_per_s / 1e6,
         power_limit_w=rest.power_limit_w,
         idle_w=rest.idle_w,

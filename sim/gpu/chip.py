@@ -26,6 +26,8 @@ class Chip:
     hbm_bytes_per_us: float
     l2_bytes: int
     l2_bytes_per_us: float
+    #: Shared memory of one SM.
+    shared_bytes: int
     link_bytes_per_us: float
     power_limit_w: float
     idle_w: float

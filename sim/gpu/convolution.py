@@ -1,26 +1,26 @@
 """Convolutions, channels last: a product over gathered inputs, or one thread per output.
 
 A dense convolution is a matrix product of ``N * P * Q`` rows whose A is gathered from the input
-(implicit GEMM); one of 1x1 with stride 1 is a plain product. A depthwise one has no reuse over
-channels and runs on the CUDA cores. Others with groups are repacked first.
+(implicit GEMM), after padding channels if need be; one of 1x1 with stride 1 is a plain product. A
+depthwise one has no reuse over channels and runs on the CUDA cores. Others with groups are cut or
+repacked first.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sim.gpu import gemm
+from sim.gpu import blocks, gemm
 from sim.gpu.chip import BYTES, Chip
-from sim.gpu.demand import Array, Call, Constants, Demand, sizes, warm_up_us
+from sim.gpu.demand import Array, Call, Constants, Demand, fastest, sizes, warm_up_us
+from sim.gpu.products import product, product_key
 
-#: A step of the reduction takes so many channels of one tap: fewer leave lanes idle.
-CHANNEL_STEP = 32
-
-#: Types whose images of few channels are first copied to more; in fp16 there are kernels for them.
-PADDED_TYPES = ("bf16", "fp32")
+#: Bytes to whose multiples channels are padded, for the tensor cores.
+CHANNEL_BYTES = 16
 
 #: Kernels of at least this size run on the older instructions (mma), whatever the channels.
 LARGE_KERNEL = 7
@@ -30,16 +30,41 @@ LARGE_BATCH = 8
 
 
 def conv_key(call: Call) -> str:
+    """Depthwise, grouped, a plain product (1x1), or gathered (``dense``)."""
     p, size = call.params, BYTES[call.dtype]
-    if p["groups"] == p["C"] and p["C"] == p["K"] and p["groups"] > 1:
-        return f"conv2d.depthwise{'' if p['N'] < LARGE_BATCH or size == 4 else '_batch'}"
+    if p["groups"] == p["C"] == p["K"] and p["groups"] > 1:
+        return f"conv2d.depthwise{_depthwise_class(call)}"
     if p["groups"] > 1:
-        return "conv2d.grouped2" if p["groups"] == 2 else "conv2d.grouped"
-    if p["R"] == 1 and p["stride"] == 1 and p["C"] % 8 == 0 and p["K"] % 8 == 0 and size == 2:
-        return "conv2d.plain"
-    if p["C"] % 8 and p["R"] > 1 and call.dtype in PADDED_TYPES:
-        return f"conv2d.padded{size}"
-    return f"conv2d.{'large' if p['R'] >= LARGE_KERNEL else 'implicit'}{size}"
+        return f"conv2d.grouped{_grouped_class(call)}"
+    if p["R"] == 1 and p["stride"] == 1 and size == 2:
+        key = product_key(_as_product(call))
+        return "conv2d.plain" if key == "gemm.wgmma.2" else key
+    return f"conv2d.{'large' if p['R'] >= LARGE_KERNEL else 'dense'}{size}"
+
+
+def _depthwise_class(call: Call) -> str:
+    p = call.params
+    if p["C"] < CHANNEL_BYTES // 2 or p["R"] < p["stride"]:
+        return ".direct"
+    return ".batch" if p["N"] >= LARGE_BATCH and BYTES[call.dtype] == 2 else ""
+
+
+def _grouped_class(call: Call) -> str:
+    """Groups whose channels fill 16 bytes are cut out one by one; others are repacked together."""
+    p, size = call.params, BYTES[call.dtype]
+    each = math.gcd(p["C"] // p["groups"], p["K"] // p["groups"])
+    if size == 4:
+        return ".fp32"
+    return ".cut" if each * size % CHANNEL_BYTES == 0 and p["R"] > 1 else ".repacked"
+
+
+def _as_product(call: Call) -> Call:
+    p = call.params
+    return Call(
+        kind="gemm",
+        params={"M": p["N"] * p["H"] ** 2, "N": p["K"], "K": p["C"]},
+        dtype=call.dtype,
+    )
 
 
 def output_side(h: Array, r: Array, stride: Array) -> Array:
@@ -48,12 +73,38 @@ def output_side(h: Array, r: Array, stride: Array) -> Array:
 
 def convolution(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     functions = {
-        "conv2d.depthwise": _depthwise,
-        "conv2d.depthwise_batch": _depthwise,
-        "conv2d.grouped": _grouped,
-        "conv2d.grouped2": _grouped,
+        "depthwise": _depthwise,
+        "grouped": _grouped,
+        "plain": _plain,
+        "dense2": _dense,
+        "dense4": _dense,
+        "large2": _dense,
+        "large4": _dense,
     }
-    return functions.get(conv_key(calls[0]), _implicit)(calls, constants, chip)
+    key = conv_key(calls[0])
+    kind, name = key.split(".")[:2]
+    if kind == "conv2d":
+        return functions[name](calls, constants, chip)
+    return product([_as_product(call) for call in calls], constants, chip)
+
+
+def _plain(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    c, k = sizes(calls, "C", "K")
+    inputs, pixels, _ = _tensors(calls)
+    return gemm.demand(
+        gemm.Products(
+            batch=np.ones_like(c),
+            m=pixels,
+            n=k,
+            k=c,
+            dtype=calls[0].dtype,
+            path=chip.tensor_path,
+            result_bytes=BYTES[calls[0].dtype],
+            operand_bytes=inputs,
+        ),
+        constants,
+        chip,
+    )
 
 
 def _tensors(calls: Sequence[Call]) -> tuple[Array, Array, Array]:
@@ -66,22 +117,50 @@ def _tensors(calls: Sequence[Call]) -> tuple[Array, Array, Array]:
     return inputs, pixels, pixels * k * size
 
 
-def _implicit(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    c, k, r = sizes(calls, "C", "K", "R")
+def _dense(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    """With padded channels on the tensor cores, or as they are on the CUDA cores."""
+    return fastest([_padded(calls, constants, chip), _unpadded(calls, constants, chip)])
+
+
+def _gathered(calls: Sequence[Call], path: str, channels: Array, results: Array) -> gemm.Products:
+    """The product of a convolution with so many channels."""
+    c, r = sizes(calls, "C", "R")
     inputs, pixels, _ = _tensors(calls)
-    path = "wgmma" if conv_key(calls[0]) == "conv2d.plain" else "conv"
-    products = gemm.Products(
+    return gemm.Products(
         batch=np.ones_like(c),
         m=pixels,
-        n=k,
-        k=np.ceil(c / CHANNEL_STEP) * CHANNEL_STEP * r * r,
+        n=results,
+        k=channels * r * r,
         dtype=calls[0].dtype,
         path=path,
         result_bytes=BYTES[calls[0].dtype],
-        operand_bytes=inputs,
+        operand_bytes=inputs * channels / c,
+        taps=r * r,
     )
+
+
+def _unpadded(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    c, k = sizes(calls, "C", "K")
+    products = replace(_gathered(calls, "conv2d.direct", c, k), dtype="fp32", taps=None)
+    return blocks.demand(products, constants, chip)
+
+
+def _padded(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    """Channels that do not fill 16 bytes are padded before, and cut off after the product, by
+    kernels that copy the whole tensor."""
+    c, k = sizes(calls, "C", "K")
+    unit = CHANNEL_BYTES // BYTES[calls[0].dtype]
+    channels, results = np.ceil(c / unit) * unit, np.ceil(k / unit) * unit
+    inputs, _, result = _tensors(calls)
+    products = _gathered(calls, conv_key(calls[0]), channels, results)
     tf32 = {**chip.mma, "fp32": chip.mma["bf16"] / 2}
-    return gemm.demand(products, constants, replace(chip, mma=tf32))
+    demand = blocks.demand(products, constants, replace(chip, mma=tf32))
+    before, after = channels > c, results > k
+    copied = np.where(before, inputs * (1 + channels / c), 0) + np.where(after, 2 * result, 0)
+    copies = 2.0 * before + after + (after & ~before)
+    bandwidth = chip.hbm_bytes_per_us * constants["copy_hbm"]
+    copy_us = copies * constants["copy_us"] + copied / bandwidth
+    return replace(demand, fixed_us=demand.fixed_us + copy_us, hbm_bytes=demand.hbm_bytes + copied)
 
 
 def _direct(
@@ -112,11 +191,11 @@ def _depthwise(calls: Sequence[Call], constants: Constants, chip: Chip) -> Deman
 
 
 def _grouped(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    c, r, groups = sizes(calls, "C", "R", "groups")
+    """Copies of input and result to and from packed groups, and a product of each group."""
+    c, k, r, groups = sizes(calls, "C", "K", "R", "groups")
     inputs, pixels, result = _tensors(calls)
-    (k,) = sizes(calls, "K")
-    moved = (inputs + result) * constants["passes"]
+    copied = inputs * constants["input_passes"] + result * constants["result_passes"]
     rate = chip.mma["bf16"] * chip.sms * chip.clock_mhz * constants["rate"]
     core = pixels * k * c * r * r / groups / rate
-    demand = _direct(calls, moved, core, constants, chip)
+    demand = _direct(calls, copied, core, constants, chip)
     return replace(demand, fixed_us=demand.fixed_us + constants["group_us"] * groups)

@@ -63,12 +63,24 @@ class Demand:
             }
         )
 
+    def reordered(self, index: NDArray[np.intp]) -> Demand:
+        """Of one-dimensional arrays the elements in another order."""
+        return Demand(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
 
 def joined(demands: Sequence[Demand]) -> Demand:
     """All kernels one after the other."""
     return Demand(
         **{f.name: np.concatenate([getattr(d, f.name) for d in demands]) for f in fields(Demand)}
     )
+
+
+def fastest(demands: Sequence[Demand]) -> Demand:
+    """Of several ways to run the same calls the fastest for each."""
+    stacked = Demand(
+        **{f.name: np.stack([getattr(d, f.name) for d in demands], axis=1) for f in fields(Demand)}
+    )
+    return stacked.at(np.argmin(stacked.time_us(), axis=1))
 
 
 def sizes(calls: Sequence[Call], *names: str) -> tuple[Array, ...]:

@@ -74,6 +74,8 @@ class Products:
     result_bytes: int
     #: Bytes of the operands, where they are not those of two plain matrices.
     operand_bytes: Array | None = None
+    #: Parts of the sums that are gathered one by one: the pixels of a convolution's kernel.
+    taps: Array | None = None
 
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:

@@ -45,8 +45,7 @@ MODELS: dict[str, KernelModel] = {
 #: Classes of which nothing was measured, and the one whose constants they take.
 FALLBACKS = {
     "bmm.wgmma.1": "gemm.wgmma.1",
-    "bmm.mma.int8": "gemm.mma.int8",
-    "conv2d.large4": "conv2d.implicit4",
+    "bmm.int8": "gemm.int8",
 }
 
 
@@ -86,17 +85,18 @@ def devices_of(call: Call) -> int:
 
 def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     """All kernels of all calls with what they need."""
-    groups: dict[tuple[str, str], list[Call]] = defaultdict(list)
-    owners: dict[tuple[str, str], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[Call]] = defaultdict(list)
+    owners: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, call in enumerate(calls):
         for kernel in kernels_of(call):
-            # One data type per group, since tiles and rates depend on it.
-            group = class_of(kernel, model.constants), kernel.dtype
+            # One data type per group, since tiles and rates depend on it; a convolution of 1x1 may
+            # be of the same class as a product.
+            group = class_of(kernel, model.constants), kernel.dtype, kernel.kind
             groups[group].append(kernel)
             owners[group].append(number)
     demands, mac_pj, activity = [], [], []
     power = model.constants["power"]
-    for (key, dtype), members in groups.items():
+    for (key, dtype, _), members in groups.items():
         constants = model.constants[key]
         demands.append(MODELS[members[0].kind].demand(members, constants, model.chip))
         mac_pj.append(np.full(len(members), power[f"mac_pj_{dtype}"]))

@@ -7,53 +7,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sim.gpu import gemm
+from sim.gpu import blocks, gemm
+from sim.gpu.catalogue import FEW_ROWS
 from sim.gpu.chip import BYTES, Chip, chip_scale
-from sim.gpu.demand import Call, Constants, Demand, sizes, warm_up_us
+from sim.gpu.demand import Call, Constants, Demand, joined, sizes, warm_up_us
 
 #: Bytes of an element of the result, where they are not those of the operands: fp8 gives bf16,
 #: int8 gives int32.
 RESULT_BYTES = {"fp8": 2, "int8": 4}
-
-#: Most rows of an unaligned product that is computed as few matrix-vector products.
-FEW_ROWS = 8
 
 #: Copy engines and the tensor-copy unit need rows that start at multiples of 16 bytes.
 ROW_ALIGNMENT_BYTES = 16
 
 
 def product_key(call: Call) -> str:
-    """``gemm`` or ``bmm``, then the path and the data type's size."""
+    """``gemm`` or ``bmm``, then the path, by the data type and the alignment of the rows."""
     p, size = call.params, BYTES[call.dtype]
-    if call.dtype == "int8":
-        return f"{call.kind}.mma.int8"
-    few = _few(call)
-    if few is not None:
-        return f"{call.kind}.{few}"
-    if size == 4:
-        return f"{call.kind}.simt.{'aligned' if math.gcd(p['N'], p['K']) % 4 == 0 else 'odd'}"
     unit = math.gcd(p["N"], p["K"]) * size
-    if unit % ROW_ALIGNMENT_BYTES == 0:
+    aligned = unit % ROW_ALIGNMENT_BYTES == 0
+    if call.dtype == "int8":
+        return f"{call.kind}.int8"
+    if call.kind == "gemm" and p["M"] == 1 and (size == 4 or (size == 2 and not aligned)):
+        return "gemm.vector"
+    if size == 4:
+        return f"{call.kind}.simt"
+    if aligned:
         return f"{call.kind}.wgmma.{size}"
-    return f"{call.kind}.mma.{'even' if unit % 4 == 0 else 'odd'}"
+    if unit % 4 == 0:
+        return f"{call.kind}.even"
+    return f"gemm.odd.{call.dtype}" if call.kind == "gemm" else "bmm.odd"
 
 
-#: Tiles of the older kernels, of single products and of batches.
-PATHS = {
-    "gemm": {"mma": "mma", "simt": "simt", "few": "few"},
-    "bmm": {"mma": "mma_batch", "simt": "simt_batch"},
-}
-
-
-def _few(call: Call) -> str | None:
-    """Whether the product runs as one matrix-vector product, or as few."""
-    p, size = call.params, BYTES[call.dtype]
-    unaligned = math.gcd(p["N"], p["K"]) * size % ROW_ALIGNMENT_BYTES != 0
-    if call.kind != "gemm" or size == 1 or not (unaligned or size == 4):
-        return None
-    if p["M"] == 1:
-        return "vector"
-    return "few" if p["M"] <= FEW_ROWS and size == 2 else None
+def _catalogue(call: Call, key: str) -> str:
+    """Products of few rows may also run as matrix-vector products."""
+    few = call.kind == "gemm" and call.params["M"] <= FEW_ROWS and call.dtype != "int8"
+    return f"{key}.few" if few else key
 
 
 def _vectors(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
@@ -77,21 +65,29 @@ def _vectors(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
 
 
 def product(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
-    kind, family = product_key(calls[0]).split(".")[:2]
-    if family == "vector":
+    key, dtype = product_key(calls[0]), calls[0].dtype
+    if key == "gemm.vector":
         return _vectors(calls, constants, chip)
+    if key.split(".")[1] == "wgmma":
+        return gemm.demand(_products(calls, chip.tensor_path, dtype), constants, chip)
+    paths = [_catalogue(call, key) for call in calls]
+    found, order = [], []
+    for path in sorted(set(paths)):
+        index = [i for i, own in enumerate(paths) if own == path]
+        members = _products([calls[i] for i in index], path, dtype)
+        found.append(blocks.demand(members, constants, chip))
+        order += index
+    return joined(found).reordered(np.argsort(order))
+
+
+def _products(calls: Sequence[Call], path: str, dtype: str) -> gemm.Products:
     batch, m, n, k = sizes(calls, "B", "M", "N", "K")
-    dtype = calls[0].dtype
-    return gemm.demand(
-        gemm.Products(
-            batch=batch,
-            m=m,
-            n=n,
-            k=k,
-            dtype=dtype,
-            path=chip.tensor_path if family == "wgmma" else PATHS[kind][family],
-            result_bytes=RESULT_BYTES.get(dtype, BYTES[dtype]),
-        ),
-        constants,
-        chip,
+    return gemm.Products(
+        batch=batch,
+        m=m,
+        n=n,
+        k=k,
+        dtype=dtype,
+        path=path,
+        result_bytes=RESULT_BYTES.get(dtype, BYTES[dtype]),
     )

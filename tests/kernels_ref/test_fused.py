@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ pytest.importorskip("triton")
 DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
 PACKED = [{"M": 5, "N": 70, "K": 2 * GROUP}, {"M": 40, "N": 64, "K": GROUP}]
 SIZES: dict[str, list[dict[str, int]]] = {
+    "gemm_bf16": [{"M": 33, "N": 40, "K": 200}],
     "gemm_int8": [{"M": 33, "N": 40, "K": 200}],
     "gemm_fp8": [{"M": 33, "N": 48, "K": 208}],
     "gemm_w4a16": PACKED,
@@ -43,9 +46,31 @@ SIZES: dict[str, list[dict[str, int]]] = {
         {"B": 1, "H": 2, "Hkv": 1, "Sq": 75, "Skv": 75, "D": 16, "window": 20},
         {"B": 1, "H": 1, "Hkv": 1, "Sq": 40, "Skv": 40, "D": 16, "window": 100},
     ],
+    "gemm_2of4": [{"M": 5, "N": 70, "K": 256}],
+    "block_sparse_product": [
+        {"M": 64, "N": 40, "K": 96, "block": 16, "percent": 50},
+        {"M": 64, "N": 40, "K": 96, "block": 32, "percent": 20},
+    ],
+    "monarch": [{"T": 19, "side": 16}],
+    "blast": [{"T": 19, "n_in": 96, "n_out": 66, "blocks": 3, "rank": 24}],
+    "neighborhood_attention": [
+        {"B": 1, "H": 2, "rows": 9, "cols": 7, "D": 16, "window_rows": 3, "window_cols": 5},
+        {"B": 2, "H": 1, "rows": 1, "cols": 37, "D": 16, "window_rows": 1, "window_cols": 8},
+    ],
+    "simplicial_attention": [
+        {"B": 1, "H": 2, "N": 21, "D": 16, "window": 18, "window2": 3},
+    ],
+    "gated_linear_attention": [
+        {"B": 1, "H": 2, "N": 150, "Dk": 16, "Dv": 32},
+    ],
+    "triangular_inverse": [{"B": 3, "D": 8}],
+    "fft_convolution": [{"B": 3, "H": 2, "side": 16}],
+    "all_reduce_rms_norm": [{"R": 3, "C": 100, "ranks": 3}, {"R": 2, "C": 64, "ranks": 1}],
+    "row_softmax": [{"R": 3, "C": 100}],
     "layer_norm": [{"R": 3, "C": 100}],
     "rms_norm": [{"R": 3, "C": 1000}],
 }
+RESULTS_OF_FOUR_BYTES = {"gemm_int8", "gemm_bit_planes", "triangular_inverse"}
 CASES = [
     pytest.param(kernel, sizes, id=f"{name}-{i}")
     for name, kernel in FUSED.items()
@@ -62,11 +87,19 @@ def test_result_is_the_definition(kernel: Fused, sizes: dict[str, int]) -> None:
     assert float((found - exact).norm() / exact.norm()) <= kernel.tolerance
 
 
+def tensors_in(inputs: tuple[Any, ...]) -> Iterator[torch.Tensor]:
+    for each in inputs:
+        if isinstance(each, torch.Tensor):
+            yield each
+        elif isinstance(each, tuple):
+            yield from tensors_in(each)
+
+
 @pytest.mark.parametrize(("kernel", "sizes"), CASES)
 def test_bytes_are_those_of_the_tensors(kernel: Fused, sizes: dict[str, int]) -> None:
     inputs = kernel.inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
-    read = sum(x.nbytes for x in inputs if isinstance(x, torch.Tensor))
-    result_bytes = {"gemm_int8": 4, "gemm_bit_planes": 4}.get(kernel.name, 2)
+    read = sum(x.nbytes for x in tensors_in(inputs))
+    result_bytes = 4 if kernel.name in RESULTS_OF_FOUR_BYTES else 2
     assert kernel.counts(sizes).bytes == read + kernel.reference(*inputs).numel() * result_bytes
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kernels_ref.library.plans import PLANS, planned_points
 from kernels_ref.library.points import COUNTS, kind_named, library_points
-from kernels_ref.library.split import is_training
 from kernels_ref.measure.library import calls_of, main, remaining
 
 DATA = files("kernels_ref") / "data"
@@ -77,14 +77,16 @@ def test_repeats_are_second_measurements_that_agree(rows: list[dict[str, Any]]) 
     assert sum(changes) / len(changes) < 0.02
 
 
-def test_split_divides_every_kind_and_ignores_the_order_of_keys(rows: list[dict[str, Any]]) -> None:
-    training = Counter(r["kind"] for r in rows if is_training(r["kind"], r["params"], r["dtype"]))
-    for kind, total in Counter(row["kind"] for row in rows).items():
-        assert 0.45 < training[kind] / total < 0.9, kind
-    params = {"M": 1, "N": 2}
-    assert is_training("gemm", params, "bf16") == is_training(
-        "gemm", dict(reversed(params.items())), "bf16"
-    )
+@pytest.mark.parametrize(
+    ("plan", "seed", "name"),
+    [("hard", 11, "h200_hard_library.csv"), ("unseen", 2026, "h200_unseen_library.csv")],
+)
+def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: str) -> None:
+    points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points(plan, seed)}
+    found = {named(row) for row in read(name)}
+    assert found == points
+    wanted = sum(n for counts in PLANS[plan].counts.values() for n in counts.values())
+    assert wanted - len(points) <= 1
 
 
 def test_operands_start_aligned_and_apart() -> None:

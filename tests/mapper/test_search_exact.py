@@ -19,6 +19,7 @@ from mapper.search.boxes import search as search_boxes
 from mapper.search.costs import ANSWERS, TOTAL_PS
 from mapper.search.exact import SearchResult, map_operator
 from mapper.search.flows import flows
+from mapper.search.method import Method
 from mapper.search.network import map_workload, same_work
 from mapper.search.pricing import (
     DATAPATH_FIELDS,
@@ -210,6 +211,25 @@ def test_equal_operators_are_searched_once() -> None:
     assert sum(result.calls > 0 for result in results.values()) == len(searched)
     for operator in RESNET18.operators:
         assert results[operator.name].mapping.operator == operator.name
+
+
+@pytest.mark.parametrize("name", ["exact", "annealing"])
+def test_results_do_not_depend_on_how_many_threads_search(name: str) -> None:
+    architecture = load_architecture("ws16")
+    ways = [Method(name=name, budget=30, threads=threads) for threads in (1, 3)]
+    one, several = (map_workload(RESNET18, architecture, price, "edp", way) for way in ways)
+    assert one == several
+    assert list(one) == list(several)
+
+
+def test_with_several_threads_the_first_operator_that_does_not_fit_is_named() -> None:
+    architecture = resized(load_architecture("ws16"), {"gb": 2})
+    refusals = []
+    for threads in (1, 3):
+        with pytest.raises(InfeasibleError) as refusal:
+            map_workload(RESNET18, architecture, price, "edp", Method(threads=threads))
+        refusals.append(str(refusal.value))
+    assert refusals[0] == refusals[1]
 
 
 @pytest.mark.parametrize("name", architectures())

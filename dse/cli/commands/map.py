@@ -14,7 +14,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import format_energy_pj, format_time_ps
 from dse.cli import arguments, inputs
-from dse.cli.compiling import say_if_compiling
+from dse.cli.compiling import processors, say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
 from dse.cli.schedules import print_on_cores, print_schedule
@@ -130,7 +130,7 @@ def chosen_method(name: str, budget: int | None, seed: int | None) -> Method:
             raise InputError(Problem(message, where=option))
         if value is not None and value < 1:
             raise InputError(Problem(f"{value} is out of range; allowed 1 or more", where=option))
-    given = {"budget": budget, "seed": seed}
+    given = {"budget": budget, "seed": seed, "threads": processors()}
     return Method(name=name, **{key: value for key, value in given.items() if value is not None})
 
 
@@ -197,7 +197,8 @@ def find(
     objective: str,
     each: Iterator[tuple[str, SearchResult]],
 ) -> Found:
-    """Search and price. An operator equal to an earlier one takes its result, in no time."""
+    """Search and price. ``seconds`` are from one result to the next: an operator searched
+    meanwhile by another thread, or equal to an earlier one, takes none."""
     searched: dict[str, SearchResult] = {}
     seconds: dict[str, float] = {}
     say_if_compiling()

@@ -9,7 +9,7 @@ import typer
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, inputs, memory_options, offline_plan, views
-from dse.cli.compiling import say_if_compiling
+from dse.cli.compiling import processors, say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
 from dse.cli.schedules import totals
@@ -18,6 +18,7 @@ from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
 from mapper.search.exact import OBJECTIVES
+from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.engines import DEFAULT, ENGINES
@@ -67,7 +68,8 @@ def run(
         messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
     if not runs_kernels(architecture):
         say_if_compiling()
-    simulation = simulate(network, architecture, fidelity, objective, Way(engine=engine, fuse=fuse))
+    way = Way(engine=engine, fuse=fuse, method=Method(threads=processors()))
+    simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
         memory_options.draw_map(network, architecture, memory_map)

@@ -17,7 +17,7 @@ from dse.validation_plot import write_scatter
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 
-#: The measurements that are shipped, and those of them that were made twice.
+#: Measurements of which some were made twice.
 SHIPPED = Path(str(validation.MEASURED / "h200_library.csv"))
 REPEATED = Path(str(validation.MEASURED / "h200_repeats.csv"))
 
@@ -29,8 +29,8 @@ def run(
         typer.Option(metavar="FILE", help="Measurements; those shipped of an H200 if left out."),
     ] = None,
     split: Annotated[
-        str, typer.Option(metavar="all|train|held-out", help="Which rows to judge by.")
-    ] = "all",
+        str | None, typer.Option(metavar="all|train|held-out", help="Which of the shipped rows.")
+    ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst rows to show.")] = 10,
     efficiency: Annotated[
         float, typer.Option(help="Factor on the rate of the tensor cores, for GPUs not fitted.")
@@ -51,25 +51,37 @@ def run(
     Columns of the CSV: kind, params (a JSON object), dtype, t_graph_us, and if measured energy_mJ;
     docs/kernels.md lists the kinds.
     """
-    inputs.choice("--split", split, validation.SPLITS)
+    chosen = _split(split, csv)
     inputs.positive("--worst", worst)
     _check_factors(efficiency, overhead)
     if plot is not None:
         inputs.output_file("--plot", plot)
     model = gpu_model(chip_of(load_architecture(device), efficiency))
-    rows, warnings = validation.read_rows(csv or SHIPPED)
-    found = validation.compare(validation.of_split(rows, split), model, warnings, overhead)
+    rows, warnings = validation.read_rows(csv) if csv else validation.shipped(chosen)
+    found = validation.compare(rows, model, warnings, overhead)
     if plot is not None:
         write_scatter(plot, found)
         messages().print(f"plot: {plot}")
     if as_json:
-        print_json(_document(device, split, found, worst))
+        print_json(_document(device, chosen, found, worst))
         return
     for warning in found.warnings:
         messages().print(f"warning: {warning}")
-    _print(device, split, found, worst)
+    _print(device, chosen, found, worst)
     if csv is None:
         _print_errors("noise of the measurement", [validation.noise(SHIPPED, REPEATED)])
+
+
+def _split(split: str | None, csv: Path | None) -> str:
+    """What the rows are called."""
+    if csv is None:
+        chosen = "held-out" if split is None else split
+        inputs.choice("--split", chosen, tuple(validation.SPLITS))
+        return chosen
+    if split is not None:
+        message = "is of the measurements that are shipped; a CSV of yours is used as a whole"
+        raise InputError(Problem(message, where="--split"))
+    return csv.name
 
 
 def _check_factors(efficiency: float, overhead: float) -> None:

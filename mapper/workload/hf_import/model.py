@@ -6,6 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +15,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from arch.errors import InputError, Problem, unknown
 from mapper.workload.graph import Workload
+from mapper.workload.hf_import import experts
 from mapper.workload.hf_import.spec import PARAMETERS, HfModel
 from mapper.workload.torch_import.export import Traced, trace
 from mapper.workload.torch_import.importing import import_module
+from mapper.workload.writing.experts import skewed_loads, traced_loads
 
 #: The name under which transformers knows our attention.
 _ATTENTION = "tilewright"
@@ -77,6 +80,18 @@ def _transformers(model: HfModel) -> Any:
     return library
 
 
+def _loads(model: HfModel) -> experts.Loads:
+    """Tokens of each expert: from the trace, or falling with the skew."""
+
+    def loads(tokens: int, count: int, chosen: int) -> tuple[int, ...]:
+        trace_name = model.chosen.get("trace")
+        if trace_name is not None:
+            return traced_loads(Path(str(trace_name)), tokens, count, chosen)
+        return skewed_loads(tokens, count, chosen, float(model.chosen["skew"]))
+
+    return loads
+
+
 def _configuration(transformers: Any, model: HfModel) -> Any:
     """The configuration with the given fields, all unknown ones reported at once."""
     types = list(transformers.CONFIG_MAPPING)
@@ -102,6 +117,8 @@ def _built(transformers: Any, config: Any, model: HfModel) -> Any:
     """The network that the configuration names, else a language model, else the bare model."""
     named = [n for n in getattr(config, "architectures", None) or () if hasattr(transformers, n)]
     config._attn_implementation = _ATTENTION
+    if experts.register(_loads(model)):
+        config._experts_implementation = experts.NAME
     with _reported(model, "the model cannot be built"), _without_initialization(transformers):
         if named:
             return getattr(transformers, named[0])._from_config(config)
@@ -178,14 +195,26 @@ def _decoding(network: Any, config: Any, model: HfModel) -> _Run:
         raise InputError(Problem(message, where=f"workload {model.title}"))
     batch, ctx = int(model.chosen["batch"]), int(model.chosen["ctx"])
     text = config.get_text_config()
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    heads, sizes = _cached(text)
     caches = [
-        (torch.zeros(batch, heads, ctx, size), torch.zeros(batch, heads, ctx, size))
+        (torch.zeros(batch, heads, ctx, sizes[0]), torch.zeros(batch, heads, ctx, sizes[1]))
         for _ in range(text.num_hidden_layers)
     ]
     token = torch.zeros(batch, 1, dtype=torch.int64)
     return _Run(module=Decoding(network, ctx, argument), inputs={"token": token, "caches": caches})
+
+
+def _cached(text: Any) -> tuple[int, tuple[int, int]]:
+    """Heads of a cache, and how many elements of a position its two tensors have in each.
+
+    Multi-head latent attention keeps the latent and the rotated part of the keys, both once.
+    """
+    latent = getattr(text, "kv_lora_rank", None)
+    if latent:
+        return 1, (latent, text.qk_rope_head_dim)
+    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    return heads, (size, size)
 
 
 class Decoding(nn.Module):

@@ -17,6 +17,7 @@ from arch.datatypes import BITS
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
+from mapper.workload.single.experts import SKEW, TRACE
 
 PREFIX = "hf:"
 
@@ -55,6 +56,8 @@ PARAMETERS = (
         default_text="as in the configuration",
         choices=tuple(BITS),
     ),
+    SKEW,
+    TRACE,
 )
 
 

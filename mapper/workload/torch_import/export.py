@@ -40,6 +40,9 @@ _DTYPES = {
     "int8": "int8",
     "uint8": "int8",
     "bool": "int8",
+    # Real and imaginary part, along an axis of their own.
+    "complex64": "fp32",
+    "complex128": "fp64",
 }
 
 
@@ -167,6 +170,8 @@ class _Lowering:
         if _is_number(node):
             return node.meta["val"]  # type: ignore[no-any-return]
         operation = _aten_name(node)
+        if operation in _FILLED:
+            return self._constant(node)
         sources = [self._values[source] for source in node.all_input_nodes]
         if operation not in VIEWS and all(_is_constant(value) for value in sources):
             return self._constant(node)
@@ -217,7 +222,7 @@ class _Lowering:
             if node.target is operator.getitem:
                 continue
             operation = _aten_name(node)
-            if operation not in LOWERINGS and not self._is_known_beforehand(node):
+            if operation not in LOWERINGS | _FILLED and not self._is_known_beforehand(node):
                 unknown.setdefault(operation, []).append(node)
         if unknown:
             raise InputError([self._unknown(name, nodes) for name, nodes in unknown.items()])
@@ -247,7 +252,8 @@ class _Lowering:
         views = []
         for result in results if several else (results,):
             name = self._draft.unique(f"{self._name(node)}.constant")
-            storage = self._draft.store(name, result.shape, self._name_of(result.dtype), "input")
+            shape = (*result.shape, 2) if result.dtype.is_complex else result.shape
+            storage = self._draft.store(name, shape, self._name_of(result.dtype), "input")
             storage.constant = True
             self._draft.folded.append(f"{name}: computed beforehand")
             views.append(fresh(storage))
@@ -269,6 +275,13 @@ class _Lowering:
             message = f"tensors of type {name} cannot be imported; allowed {', '.join(_DTYPES)}"
             raise InputError(Problem(message, where="workload"))
         return self._dtype if self._dtype and dtype.is_floating_point else _DTYPES[name]
+
+
+#: What takes no more than a shape from its input.
+_FILLED = dict.fromkeys(
+    f"aten.{name}"
+    for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+)
 
 
 def _aten_name(node: Node) -> str:

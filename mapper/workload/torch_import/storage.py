@@ -35,13 +35,15 @@ class Axis:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Storage:
-    """A tensor while the graph is being built. ``constant``: known before the network runs."""
+    """A tensor while the graph is being built. ``constant``: known before the network runs;
+    ``blank``: nothing was written to it when it was made."""
 
     name: str
     dtype: str
     kind: str
     axes: list[Axis]
     constant: bool = False
+    blank: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -130,3 +130,66 @@ def test_files_that_are_no_configurations(text: str | None, message: str, tmp_pa
 def test_how_a_model_is_run_is_checked_without_building_it() -> None:
     with pytest.raises(InputError, match="batch: 0 is not allowed"):
         check_workload("hf:llama:batch=0")
+
+
+MIXTURE = (
+    "hf:mixtral:hidden_size=64,intermediate_size=96,num_hidden_layers=2,num_attention_heads=4,"
+    "num_key_value_heads=2,vocab_size=100,num_local_experts=4,num_experts_per_tok=2"
+)
+
+
+def expert_products(spec: str) -> list[tuple[int, int]]:
+    """Rows (of all experts together) and MACs of each product of the first layer's experts."""
+    network = load_workload(spec)
+    products = [
+        o for o in network.operators if "layers.0.mlp.experts" in o.name and o.operation == "mac"
+    ]
+    return [(o.macs // 64 // 96, o.macs) for o in products]
+
+
+@pytest.mark.parametrize("skew", ["0", "1.5"])
+def test_experts_run_each_token_as_often_as_it_chose(skew: str) -> None:
+    """Closed form: 2 experts per token; gate and up are one product of twice the width."""
+    rows = [rows for rows, _ in expert_products(f"{MIXTURE},seq=24,skew={skew}")]
+    assert sum(rows) == 3 * 24 * 2
+
+
+def test_experts_that_nobody_chose_are_not_read(tmp_path: Path) -> None:
+    """A trace: expert 3 has no token, the others 1, 2 and 1."""
+    trace = tmp_path / "chosen.csv"
+    trace.write_text("0,1\n1,2\n")
+    network = load_workload(f"{MIXTURE},seq=2,trace={trace}")
+    products = [
+        o for o in network.operators if "layers.0.mlp.experts" in o.name and o.operation == "mac"
+    ]
+    # One product for the expert with two rows, one for the two with a row each; up and down.
+    assert sorted(o.macs for o in products) == [2 * 64 * 96, 2 * 64 * 96] + [4 * 64 * 96] * 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "macs_per_token"),
+    [
+        ("hf:deepseek_v3:hidden_size=64,num_hidden_layers=1,first_k_dense_replace=0,"
+         "moe_intermediate_size=32,n_routed_experts=8,num_experts_per_tok=2,n_group=4,topk_group=2",
+         64 * 8 + 3 * 64 * 32 * 3),
+        ("hf:qwen3_moe:hidden_size=64,num_hidden_layers=1,moe_intermediate_size=32,num_experts=8,"
+         "num_experts_per_tok=2", 64 * 8 + 2 * 64 * 32 * 3),
+    ],
+)  # fmt: skip
+def test_mixtures_of_other_models(spec: str, macs_per_token: int) -> None:
+    """Closed form of router, chosen and shared experts; a large vocabulary does not matter."""
+    network = load_workload(f"{spec},seq=16")
+    found = sum(o.macs for o in network.operators if ".mlp" in o.name)
+    assert found == 16 * macs_per_token
+    assert any(o.kind == "top_k" for o in network.operators)
+
+
+def test_latent_attention_decodes_against_its_latents() -> None:
+    """The cache of DeepSeek-V3: the latent and the rotated keys of each position, for all heads."""
+    spec = (
+        "hf:deepseek_v3:hidden_size=64,num_hidden_layers=1,first_k_dense_replace=1,"
+        "kv_lora_rank=16,qk_rope_head_dim=8,phase=decode,ctx=32"
+    )
+    network = load_workload(spec)
+    caches = [t for t in network.tensors if t.name.startswith("caches")]
+    assert sorted(t.shape[-1] for t in caches) == [8, 16]

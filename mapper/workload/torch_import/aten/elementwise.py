@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mapper.workload.torch_import.aten.complex_numbers import lower_complex
 from mapper.workload.torch_import.folding import fold_into_producer
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import View
@@ -35,7 +36,10 @@ _BINARY = {
     "aten.minimum": Arithmetic("max", 1),
 }
 
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not")
+_COMPARISONS = (
+    *("eq", "ne", "lt", "le", "gt", "ge"),
+    *("logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or", "bitwise_not"),
+)
 
 #: Raising to a power that is not a small integer: logarithm, product, exponential.
 _POWER_OPS = 3
@@ -45,6 +49,8 @@ _LARGEST_MULTIPLIED_POWER = 4
 @lowers(*_BINARY)
 def lower_arithmetic(call: Call) -> Value:
     arithmetic = _BINARY[call.operation]
+    if call.node.meta["val"].is_complex():
+        return lower_complex(call, arithmetic.operation)
     operands = {n: call[n] for n in ("self", "other") if not _is_number(call[n])}
     if len(operands) == 1:
         (argument, view), *_ = operands.items()

@@ -147,22 +147,57 @@ def _whole_factor(call: Call, large: int, small: int) -> int:
 
 @lowers("aten.slice_scatter")
 def lower_cache_update(call: Call) -> Value:
-    """A part of an input overwritten in place, as caches are: only the new part moves."""
+    """A part of an input overwritten in place, as caches are: only the new part moves.
+
+    So is what was made empty to be filled part by part; of anything else a copy is changed.
+    """
     cache: View = call["self"]
-    if cache.storage.kind != "input":
-        message = f"{call.name}: only a tensor that is an input of the network can be updated"
-        raise InputError(Problem(message, where="workload"))
-    cache.storage.constant = False
+    is_cache = cache.storage.kind == "input" and not _is_filled(call)
+    name = call.draft.unique(call.name)
     dim = call["dim"] % len(cache.axes)
+    if not is_cache and not cache.storage.blank:
+        return _replaced(call, cache, dim)
+    cache.storage.constant = False
     size = cache.shape[dim]
     start = (call["start"] or 0) % size
     part = narrow(cache, dim, start, call["src"].shape[dim], call["step"])
-    name = call.draft.unique(call.name)
-    call.draft.folded.append(f"{name}: {cache.storage.name} is updated in place")
-    call.draft.emit_into(
-        name, pointwise("cache_update", "copy", part.shape, 1), [call["src"]], part
-    )
+    if is_cache:
+        call.draft.folded.append(f"{name}: {cache.storage.name} is updated in place")
+    kind = "cache_update" if is_cache else "copy"
+    call.draft.emit_into(name, pointwise(kind, "copy", part.shape, 1), [call["src"]], part)
     return cache
+
+
+def _replaced(call: Call, data: View, dim: int) -> View:
+    """What comes before the part, the part, and what comes after it, put together."""
+    if call["step"] != 1:
+        message = f"{call.name}: only parts without gaps can be replaced"
+        raise InputError(Problem(message, where="workload"))
+    size, part = data.shape[dim], call["src"]
+    start = (call["start"] or 0) % size
+    end = start + part.shape[dim]
+    parts = [narrow(data, dim, 0, start), part, narrow(data, dim, end, size - end)]
+    return _concatenate(call, [each for each in parts if all(each.shape)], dim)
+
+
+def _is_filled(call: Call) -> bool:
+    """Whether what is updated was computed, not given to the network."""
+    return bool(call.nodes["self"].op != "placeholder" and call["self"].storage.constant)
+
+
+@lowers("aten.new_empty", "aten.empty_like")
+def lower_empty(call: Call) -> Value:
+    """Room for a result: nothing is written."""
+    storage = call.draft.store(f"{call.name}.out", call.shape, call.dtype, "activation")
+    storage.blank = True
+    call.draft.folded.append(f"{call.name}: written by what fills it")
+    return fresh(storage)
+
+
+@lowers("aten.copy")
+def lower_copy(call: Call) -> Value:
+    """What is written over a tensor; the writing itself is that of its parent."""
+    return broadcast(call["src"], call.shape)
 
 
 @lowers("aten.embedding")

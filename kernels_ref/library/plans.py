@@ -1,0 +1,130 @@
+"""Further points to measure, besides those of ``points``: more of what is hard to predict
+(``hard``, for calibration), and sizes that no calibration has seen (``unseen``, for judging it).
+
+Channels of convolutions and sides of products are as often odd as not, in both plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels_ref.library.points import (
+    SAMPLERS,
+    LibraryPoint,
+    Sampler,
+    Sizes,
+    library_points,
+    log_uniform,
+    sample_with,
+    usual,
+)
+
+Counts = Mapping[str, Mapping[str, int]]
+
+HARD: Counts = {
+    "gemm": {"bf16": 150, "fp16": 80, "fp32": 70, "fp8": 20, "int8": 60},
+    "bmm": {"bf16": 70, "fp16": 40, "fp32": 50},
+    "sdpa": {"bf16": 30, "fp16": 12, "fp32": 30},
+    "conv2d": {"bf16": 140, "fp16": 80, "fp32": 70},
+    "ew_add": {"bf16": 6, "fp32": 4},
+    "ew_gelu": {"bf16": 6, "fp32": 4},
+    "ew_scale": {"bf16": 6, "fp32": 4},
+    "row_softmax": {"bf16": 15, "fp16": 6, "fp32": 10},
+    "row_layernorm": {"bf16": 15, "fp16": 6, "fp32": 10},
+    "row_sum": {"bf16": 15, "fp16": 6, "fp32": 10},
+}
+UNSEEN: Counts = {
+    "gemm": {"bf16": 42, "fp16": 12, "fp32": 10, "fp8": 18, "int8": 10},
+    "bmm": {"bf16": 14, "fp16": 6, "fp32": 6},
+    "sdpa": {"bf16": 20, "fp16": 6, "fp32": 3},
+    "conv2d": {"bf16": 18, "fp16": 8, "fp32": 6},
+    "ew_add": {"bf16": 3, "fp16": 2, "fp32": 2},
+    "ew_gelu": {"bf16": 3, "fp16": 2, "fp32": 2},
+    "ew_scale": {"bf16": 3, "fp16": 2, "fp32": 2},
+    "row_softmax": {"bf16": 4, "fp16": 2, "fp32": 3},
+    "row_layernorm": {"bf16": 4, "fp16": 2, "fp32": 3},
+    "row_sum": {"bf16": 4, "fp16": 2, "fp32": 3},
+    "block": {"bf16": 10},
+}
+
+
+def _side(rng: np.random.Generator, low: int, high: int, least: int) -> int:
+    """Multiples of small powers of two, half of them odd."""
+    unit = max(least, int(rng.choice([1, 1, 1, 2, 4, 8])))
+    return max(unit, round(log_uniform(rng, low, high) / unit) * unit)
+
+
+def _uneven_gemm(rng: np.random.Generator, dtype: str) -> Sizes:
+    if dtype in ("fp8", "int8"):
+        return SAMPLERS["gemm"](rng, dtype)
+    m = log_uniform(rng, 1, 16384)
+    return {"M": m, "N": _side(rng, 32, 20000, 1), "K": _side(rng, 32, 20000, 1)}
+
+
+def _uneven_bmm(rng: np.random.Generator, dtype: str) -> Sizes:
+    sizes = {name: _side(rng, 16, 4096, 1) for name in ("M", "N", "K")}
+    return {"B": log_uniform(rng, 2, 512), **sizes}
+
+
+def _channels(rng: np.random.Generator) -> int:
+    """As in networks, or any number."""
+    return usual(rng, 8, 1024, 8) if rng.random() < 0.65 else log_uniform(rng, 3, 600)
+
+
+def _any_conv(rng: np.random.Generator, dtype: str) -> Sizes:
+    side = int(rng.choice([7, 14, 28, 56, 112, 224, log_uniform(rng, 7, 256)]))
+    c, k, kernel = _channels(rng), _channels(rng), int(rng.choice([1, 1, 3, 3, 3, 5, 7]))
+    share, groups = rng.random(), 1
+    if share < 0.15:
+        k = groups = c
+    elif share < 0.3:
+        groups = int(rng.choice([2, 3, 4, 8, 16, 32]))
+        c, k = (-(-size // groups) * groups for size in (c, k))
+    elif share < 0.36:
+        c = int(rng.choice([1, 3, 3, 4]))
+    sizes = {"N": log_uniform(rng, 1, 128), "C": c, "H": side, "K": k, "R": kernel}
+    return {**sizes, "stride": int(rng.choice([1, 1, 2])), "groups": groups}
+
+
+HARD_SAMPLERS: Mapping[str, Sampler] = {
+    **SAMPLERS,
+    "gemm": _uneven_gemm,
+    "bmm": _uneven_bmm,
+    "conv2d": _any_conv,
+}
+
+
+def _mixed(rng: np.random.Generator, kind: str) -> Sampler:
+    """Of three points two as in networks and one of any sizes."""
+    return (HARD_SAMPLERS if rng.random() < 1 / 3 else SAMPLERS)[kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    counts: Counts
+    #: Which sampler draws the next point of a kind.
+    sampler: Callable[[np.random.Generator, str], Sampler]
+
+
+PLANS = {
+    "hard": Plan(counts=HARD, sampler=lambda rng, kind: HARD_SAMPLERS[kind]),
+    "unseen": Plan(counts=UNSEEN, sampler=_mixed),
+}
+NAMES = ("library", *PLANS)
+
+
+def planned_points(name: str, seed: int) -> list[LibraryPoint]:
+    """The points of a plan in a shuffled order."""
+    if name == "library":
+        return library_points(seed)
+    plan, rng = PLANS[name], np.random.default_rng(seed)
+    drawn = [
+        sample_with(plan.sampler(rng, kind), kind, dtype, rng)
+        for kind, dtypes in plan.counts.items()
+        for dtype, count in dtypes.items()
+        for _ in range(count)
+    ]
+    return [drawn[i] for i in rng.permutation(len(drawn))]
