@@ -29,7 +29,7 @@ from mapper.memory_plan.rematerialize import (
 #: How often a node may be computed.
 MOST = 3
 #: The solver's own measure of effort (about seconds), which does not depend on the machine's load.
-EFFORT = 60.0
+EFFORT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
