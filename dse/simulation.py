@@ -18,6 +18,7 @@ from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 from sim.kernel_models import evaluate, runs_kernels
+from sim.memory import check_outermost
 from sim.plan import evaluate_plan
 from sim.plan_timeline import plan_timeline
 from sim.prices import price
@@ -86,6 +87,7 @@ def simulate(
         return Simulation(metrics=metrics, results={}, schedule=found)
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
+        check_outermost(workload, architecture)
         results = map_workload(workload, architecture, price, objective, way.method)
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)
