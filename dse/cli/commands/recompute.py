@@ -27,6 +27,9 @@ from mapper.memory_plan.retention import EFFORT, MOST, Found, cheapest
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 
+#: A name, the schedule, what is proven of it.
+Row = tuple[str, Run, str]
+
 COLUMNS = ("schedule", ">memory", ">again", ">work", "proof")
 
 
@@ -62,20 +65,7 @@ def run(
         if limit is None and is_planned(architecture):
             limit = free_sram_bytes(architecture)
     graph = graph_of(network, costs)
-    rows: list[tuple[str, Run, str]] = [
-        ("everything kept", keep_everything(graph), ""),
-        ("checkpoints, square root", root_checkpoints(graph), ""),
-    ]
-    found = None
-    if limit is not None:
-        simple = best_checkpoints(graph, limit)
-        if simple is not None:
-            rows.append(("checkpoints that fit", simple, ""))
-        found = cheapest(graph, limit, most, effort)
-        if found is None:
-            messages().print("the exact search found no schedule; give it more --effort")
-        else:
-            rows.append(("cheapest that fits", found.run, _proof(found)))
+    rows, found = _schedules(graph, limit, most, effort)
     if as_json:
         print_json(_document(network, graph, rows, found))
         return
@@ -84,6 +74,26 @@ def run(
     again = [] if found is None else found.run.repeated(graph)
     if again:
         results().print(f"computed again: {', '.join(again)}", soft_wrap=True)
+
+
+def _schedules(
+    graph: StepGraph, limit: int | None, most: int, effort: float
+) -> tuple[list[Row], Found | None]:
+    rows: list[Row] = [
+        ("everything kept", keep_everything(graph), ""),
+        ("checkpoints, square root", root_checkpoints(graph), ""),
+    ]
+    if limit is None:
+        return rows, None
+    simple = best_checkpoints(graph, limit)
+    if simple is not None:
+        rows.append(("checkpoints that fit", simple, ""))
+    found = cheapest(graph, limit, most, effort)
+    if found is None:
+        messages().print("the exact search found no schedule; give it more --effort")
+    else:
+        rows.append(("cheapest that fits", found.run, _proof(found)))
+    return rows, found
 
 
 def _size(text: str) -> int:
@@ -116,7 +126,7 @@ def _line(graph: StepGraph, name: str, found: Run, proof: str) -> tuple[str, ...
 def _document(
     network: Workload,
     graph: StepGraph,
-    rows: list[tuple[str, Run, str]],
+    rows: list[Row],
     found: Found | None,
 ) -> dict[str, Any]:
     return {
