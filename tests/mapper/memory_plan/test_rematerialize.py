@@ -129,7 +129,7 @@ def test_more_memory_never_costs_more() -> None:
     """Monotone, and never worse than checkpoints, which need more work or more memory."""
     graph = graph_of(load_workload("mlperf_kws:training=sgd"))
     everything = keep_everything(graph)
-    limits = np.linspace(root_checkpoints(graph).peak_bytes, everything.peak_bytes, 4)
+    limits = np.linspace(root_checkpoints(graph).peak_bytes, everything.peak_bytes, 3)
     costs = []
     for limit in map(int, limits):
         found, simple = cheapest(graph, limit), best_checkpoints(graph, limit)
