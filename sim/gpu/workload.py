@@ -23,6 +23,7 @@ from sim.gpu.power import Load, steady
 from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
+LOOKUP = "lookup"
 #: Both products in one operator; its loop ``p`` runs over the two.
 STREAMING = "attention"
 #: What the loops of attention run over, by the names of importers (capitals) and of operators of
@@ -74,8 +75,8 @@ class GpuRun:
     three fidelities. ``least_us`` is what the peaks of tensor cores and HBM and the power limit
     alone would take, ``times_us`` the kernel model, ``event_us`` its thread blocks over time, of
     which ``dispatch_us`` is because blocks do not start at once. ``peak_us`` and ``stream_us`` are
-    what the peaks of tensor cores and HBM would take. ``energy_uj`` is above the idle power,
-    ``hbm_uj`` the part of it that is spent in the HBM.
+    what the peaks of tensor cores (at the highest clock) and HBM would take. ``energy_uj`` is above
+    the idle power, ``hbm_uj`` the part of it that is spent in the HBM.
     """
 
     launches: tuple[Launch, ...]
@@ -138,7 +139,10 @@ def _sdpa(workload: Workload, scores: Operator, *, causal: bool) -> Call:
 
 def _launch(workload: Workload, operator: Operator) -> Launch:
     dtype = _dtype(workload, operator)
-    if operator.kind == STREAMING:
+    if operator.kind == LOOKUP:
+        # Rows of a table, as many bytes read as written.
+        call = Call(kind="ew_scale", params={"n": operator.points}, dtype=_wide(dtype))
+    elif operator.kind == STREAMING:
         call = _sdpa(workload, operator, causal=False)
     elif operator.operation == "mac":
         call = _product(operator, dtype)
@@ -200,7 +204,7 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
         dispatch_us=np.array([found.time_us - found.together_us for found in blocks]),
         core_us=demand.core_us * slowdown,
         memory_us=demand.memory_us,
-        peak_us=peak * slowdown,
+        peak_us=peak,
         stream_us=demand.hbm_bytes / model.chip.hbm_bytes_per_us,
         energy_uj=energy,
         hbm_uj=demand.hbm_bytes * per_byte * 1e-6,
