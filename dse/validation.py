@@ -33,7 +33,13 @@ OPTIONAL = {"block": ("tp",)}
 #: Errors are also given of kernels that take longer than this.
 LONG_US = 50.0
 MEASURED = files("kernels_ref") / "data"
-TRAINING = ("h200_library.csv", "h200_hard_library.csv", "h200_hard2_library.csv")
+TRAINING = (
+    "h200_library.csv",
+    "h200_hard_library.csv",
+    "h200_hard2_library.csv",
+    "h200_groups_library.csv",
+    "h200_seen_library.csv",
+)
 #: What is shipped: the rows that constants were fitted to, and those that only judge.
 SPLITS = {
     "train": TRAINING,
