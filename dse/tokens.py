@@ -9,7 +9,9 @@ from arch.families.gpu import TensorCores
 from arch.spec import PS_PER_S, Architecture
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
-from sim.gpu.workload import LOOKUP
+
+#: The kind of operator that turns tokens into their embeddings.
+LOOKUP = "lookup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
