@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from arch.families.gpu import TensorCores
-from arch.spec import PS_PER_S, Architecture
+from arch.spec import PS_PER_S, Architecture, Compute
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
+
+#: The family whose metrics have the tensor cores as their only compute unit.
+GPU = "gpu"
 
 #: The kind of operator that turns tokens into their embeddings.
 LOOKUP = "lookup"
@@ -48,7 +50,8 @@ def flops_utilization(architecture: Architecture, metrics: Metrics) -> float | N
 
     What a causal mask sets to zero does not count.
     """
-    for component in architecture.components:
-        if isinstance(component, TensorCores):
-            return metrics.components[component.name].utilization
-    return None
+    if architecture.family != GPU:
+        return None
+    units = {c.name for c in architecture.components if isinstance(c, Compute)}
+    (tensor_cores,) = units & set(metrics.components)
+    return metrics.components[tensor_cores].utilization
