@@ -139,22 +139,27 @@ def _sdpa(workload: Workload, scores: Operator, *, causal: bool) -> Call:
 
 def _launch(workload: Workload, operator: Operator) -> Launch:
     dtype = _dtype(workload, operator)
-    if operator.kind == LOOKUP:
-        # Rows of a table, as many bytes read as written.
-        call = Call(kind="ew_scale", params={"n": operator.points}, dtype=_wide(dtype))
-    elif operator.kind == STREAMING:
+    if operator.kind == STREAMING:
         call = _sdpa(workload, operator, causal=False)
     elif operator.operation == "mac":
         call = _product(operator, dtype)
-    elif operator.operation in ROWS:
+    else:
+        call = _moving(operator, _wide(dtype))
+    return Launch(name=operator.name, call=call, macs=operator.macs)
+
+
+def _moving(operator: Operator, dtype: str) -> Call:
+    """What is no product: along rows, rows of a table, or element by element."""
+    if operator.operation in ROWS:
         *rows, cols = operator.extents.values()
         params = {"R": math.prod(rows), "C": cols}
-        call = Call(kind=ROWS[operator.operation], params=params, dtype=_wide(dtype))
-    else:
-        contiguous = len(operator.extents) <= 2 and operator.operation != "copy"
-        params = {"n": operator.points, "tensors": len(operator.inputs) + 1}
-        call = Call(kind="hot" if contiguous else "strided", params=params, dtype=_wide(dtype))
-    return Launch(name=operator.name, call=call, macs=operator.macs)
+        return Call(kind=ROWS[operator.operation], params=params, dtype=dtype)
+    if operator.kind == LOOKUP:
+        # As many bytes read as written.
+        return Call(kind="ew_scale", params={"n": operator.points}, dtype=dtype)
+    contiguous = len(operator.extents) <= 2 and operator.operation != "copy"
+    params = {"n": operator.points, "tensors": len(operator.inputs) + 1}
+    return Call(kind="hot" if contiguous else "strided", params=params, dtype=dtype)
 
 
 def _product(operator: Operator, dtype: str) -> Call:
