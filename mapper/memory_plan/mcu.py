@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from arch.families.mcu import Kernels, McuCore
@@ -10,6 +11,7 @@ from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.plan import MemoryPlan
 from mapper.memory_plan.planners import Request, plan, tradeoffs
 from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
 
 
 def is_planned(architecture: Architecture) -> bool:
@@ -36,10 +38,8 @@ def plan_on(workload: Workload, architecture: Architecture) -> MemoryPlan:
 
 def free_bytes(architecture: Architecture, workload: Workload) -> int:
     """SRAM for a plan: without what is reserved, and without weights that lie there."""
-    kernels = core_of(architecture).kernels
-    sram = next(m for m in architecture.memories if "input" in m.roles)
-    weights = weights_in_sram(kernels, layers_of(workload))
-    return sram.size_bytes - kernels.reserved_bytes - weights
+    weights = weights_in_sram(core_of(architecture).kernels, layers_of(workload))
+    return free_sram_bytes(architecture) - weights
 
 
 def tradeoffs_on(workload: Workload, architecture: Architecture) -> list[tuple[int, int]]:
@@ -108,6 +108,26 @@ def layer_cycles(kernels: Kernels, layer: Layer, macs: int, accesses: int) -> fl
         + kernels.per_segment * accesses
         + kernels.per_layer
     )
+
+
+def operator_cycles(kernels: Kernels, operator: Operator) -> int:
+    """Cycles of any operator, of a backward pass too, by the rates of the kind that it is like.
+
+    No library was measured on backward passes: a product costs what it costs forward.
+    """
+    spatial = operator.operation == "mac" and len(operator.output.index) == 4
+    products = {True: "depthwise" if "G" in operator.extents else "conv2d", False: "dense"}
+    kind = products[spatial] if operator.operation == "mac" else "other"
+    outputs = math.prod(e for d, e in operator.extents.items() if d in operator.output.dims)
+    rate = kernels.rates[kind]
+    cycles = rate.per_mac * operator.operations + rate.per_output * outputs + kernels.per_layer
+    return math.ceil(cycles)
+
+
+def free_sram_bytes(architecture: Architecture) -> int:
+    """What the SRAM leaves beside the reserved bytes."""
+    sram = next(m for m in architecture.memories if "input" in m.roles)
+    return sram.size_bytes - core_of(architecture).kernels.reserved_bytes
 
 
 def flash_bytes(kernels: Kernels, layers: tuple[Layer, ...]) -> int:
