@@ -49,6 +49,8 @@ def _combine(operator: Operator, inputs: list[Array]) -> Array:
     match operator.operation, operator.kind:
         case (("mac" | "mul"), _):
             return np.prod(inputs, axis=0)
+        case "add", "sub":
+            return inputs[0] - inputs[1]
         case (("add" | "mean" | "copy"), _):
             return np.sum(inputs, axis=0)
         case "max", _:
@@ -58,6 +60,10 @@ def _combine(operator: Operator, inputs: list[Array]) -> Array:
             return shifted / shifted.sum(axis=-1, keepdims=True)
         case "activation", "silu":
             return inputs[0] / (1 + np.exp(-inputs[0]))
+        case "activation", "sigmoid":
+            return 1 / (1 + np.exp(-inputs[0]))
+        case "activation", "tanh":
+            return np.tanh(inputs[0])
         case "norm", "rms_norm":
             mean_square = np.mean(inputs[0] ** 2, axis=-1, keepdims=True)
             return inputs[0] / np.sqrt(mean_square) * inputs[1]

@@ -170,6 +170,51 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+def recurrent(operator: str, gates: int, **attributes: Any) -> Case:
+    """Three steps of a batch of two, four elements of state from three of input."""
+    states = ["h0", "c0"] if operator == "LSTM" else ["h0"]
+    made = node(operator, ["x", "w", "r", "", "", *states], ["y"], hidden_size=4, **attributes)
+    weights = {"w": random(1, gates * 4, 3), "r": random(1, gates * 4, 4)}
+    return [made], [3, 2, 3], weights | {name: random(1, 2, 4) for name in states}
+
+
+def written(kind: str, body: Any, *inputs: str, **others: Any) -> Case:
+    """A branch or a loop around a product; what decides stands in the file."""
+    weights = {"go": np.array(True), "three": ints(3), "w": random(4, 4)}
+    return [node(kind, list(inputs), ["y"], **body, **others)], [2, 4], weights
+
+
+def graph(nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    return onnx.helper.make_graph(nodes, "body", inputs, outputs)
+
+
+def info(name: str, kind: int = FLOAT, shape: list[int] | None = None) -> Any:
+    return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+
+def branches() -> Case:
+    taken = graph([node("MatMul", ["x", "w"], ["p"])], [], [info("p")])
+    other = graph([node("Relu", ["x"], ["q"])], [], [info("q")])
+    return written("If", {"then_branch": taken, "else_branch": other}, "go")
+
+
+def loop() -> Case:
+    nodes = [node("MatMul", ["h", "w"], ["n"]), node("Identity", ["c"], ["d"])]
+    given = [info("i", onnx.TensorProto.INT64, []), info("c", onnx.TensorProto.BOOL, [])]
+    body = graph(nodes, [*given, info("h")], [info("d", onnx.TensorProto.BOOL, []), info("n")])
+    return written("Loop", {"body": body}, "three", "go", "x")
+
+
+CASES |= {
+    "LSTM": lambda: recurrent("LSTM", 4),
+    "GRU": lambda: recurrent("GRU", 3),
+    "GRU, reset after the product": lambda: recurrent("GRU", 3, linear_before_reset=1),
+    "RNN": lambda: recurrent("RNN", 1),
+    "a branch that is known": branches,
+    "a loop of three iterations": loop,
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_graph_computes_what_the_reference_does(name: str, tmp_path: Path) -> None:
     import onnx.reference
@@ -344,3 +389,19 @@ def test_files_that_are_not_onnx(tmp_path: Path) -> None:
     file.write_text("not a graph")
     with pytest.raises(InputError, match="is not an ONNX file"):
         load_workload(str(file))
+
+
+def test_a_file_without_a_network(tmp_path: Path) -> None:
+    file = tmp_path / "empty.onnx"
+    file.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty: there is nothing to run"):
+        load_workload(str(file))
+
+
+def test_a_branch_that_depends_on_data_is_refused(tmp_path: Path) -> None:
+    built_nodes, _, weights = branches()
+    del weights["go"], weights["three"]
+    first = [node("ReduceSum", ["x"], ["s"], keepdims=0), node("Cast", ["s"], ["go"], to=9)]
+    built = model([*first, *built_nodes], {"x": [2, 4]}, weights)
+    with pytest.raises(InputError, match="its condition depends on data"):
+        load_workload(str(saved(tmp_path, built)))
