@@ -18,7 +18,7 @@ ENTRIES = (
     ),
     ZooEntry(
         name="llama3-8b",
-        description="32 layers, 8.0 B parameters, prefill or decode, one format (llama3.1-8b has more)",
+        description="32 layers, 8.0 B parameters, in one format (llama3.1-8b: several)",
         family="llama",
         function="llama3_8b",
         parameters=(
