@@ -171,8 +171,7 @@ def _elsewhere(operation: str, dtypes: frozenset[str]) -> str:
     able = [
         architecture.name
         for architecture in shipped
-        if architecture.family == "spatial"
-        and any(
+        if any(
             _all_fit(set(dtypes), offered)
             for _, intrinsic in _able(architecture, operation)
             for offered in intrinsic.dtypes
