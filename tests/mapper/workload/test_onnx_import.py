@@ -184,24 +184,22 @@ def written(kind: str, body: Any, *inputs: str, **others: Any) -> Case:
     return [node(kind, list(inputs), ["y"], **body, **others)], [2, 4], weights
 
 
-def graph(nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-    return onnx.helper.make_graph(nodes, "body", inputs, outputs)
-
-
 def info(name: str, kind: int = FLOAT, shape: list[int] | None = None) -> Any:
     return onnx.helper.make_tensor_value_info(name, kind, shape)
 
 
 def branches() -> Case:
-    taken = graph([node("MatMul", ["x", "w"], ["p"])], [], [info("p")])
-    other = graph([node("Relu", ["x"], ["q"])], [], [info("q")])
+    taken = onnx.helper.make_graph([node("MatMul", ["x", "w"], ["p"])], "then", [], [info("p")])
+    other = onnx.helper.make_graph([node("Relu", ["x"], ["q"])], "else", [], [info("q")])
     return written("If", {"then_branch": taken, "else_branch": other}, "go")
 
 
 def loop() -> Case:
     nodes = [node("MatMul", ["h", "w"], ["n"]), node("Identity", ["c"], ["d"])]
     given = [info("i", onnx.TensorProto.INT64, []), info("c", onnx.TensorProto.BOOL, [])]
-    body = graph(nodes, [*given, info("h")], [info("d", onnx.TensorProto.BOOL, []), info("n")])
+    body = onnx.helper.make_graph(
+        nodes, "body", [*given, info("h")], [info("d", onnx.TensorProto.BOOL, []), info("n")]
+    )
     return written("Loop", {"body": body}, "three", "go", "x")
 
 
@@ -382,22 +380,6 @@ def test_a_shape_that_depends_on_data_is_refused(tmp_path: Path) -> None:
         load_workload(str(saved(tmp_path, built)))
 
 
-def test_files_that_are_not_onnx(tmp_path: Path) -> None:
-    file = tmp_path / "net.onnx"
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        load_workload(str(file))
-    file.write_text("not a graph")
-    with pytest.raises(InputError, match="is not an ONNX file"):
-        load_workload(str(file))
-
-
-def test_a_file_without_a_network(tmp_path: Path) -> None:
-    file = tmp_path / "empty.onnx"
-    file.write_bytes(b"")
-    with pytest.raises(InputError, match="is empty: there is nothing to run"):
-        load_workload(str(file))
-
-
 def test_a_branch_that_depends_on_data_is_refused(tmp_path: Path) -> None:
     built_nodes, _, weights = branches()
     del weights["go"], weights["three"]
@@ -405,3 +387,15 @@ def test_a_branch_that_depends_on_data_is_refused(tmp_path: Path) -> None:
     built = model([*first, *built_nodes], {"x": [2, 4]}, weights)
     with pytest.raises(InputError, match="its condition depends on data"):
         load_workload(str(saved(tmp_path, built)))
+
+
+def test_files_that_are_not_onnx(tmp_path: Path) -> None:
+    file = tmp_path / "net.onnx"
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        load_workload(str(file))
+    file.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
+        load_workload(str(file))
+    file.write_text("not a graph")
+    with pytest.raises(InputError, match="is not an ONNX file"):
+        load_workload(str(file))
