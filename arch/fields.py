@@ -51,6 +51,9 @@ RegisterSize = Annotated[
     Quantity(parse=quantity.size, show=units.format_size, low=1, high=4 * MIB),
 ]
 WordSize = Annotated[int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=256)]
+Interleave = Annotated[  # a byte to a whole bank
+    int, Quantity(parse=quantity.size, show=units.format_size, low=1, high=16 * MIB)
+]
 DramBandwidth = Annotated[
     int | Literal["auto", "unlimited"],  # a serial flash interface to eight stacks of HBM3E
     Quantity(
@@ -141,6 +144,17 @@ Area = Annotated[
         words=("auto",),
     ),
 ]
+NodeArea = Annotated[
+    float | Literal["unknown"],  # up to a tile of a many-core chip
+    Quantity(
+        parse=quantity.area,
+        show=units.format_area_mm2,
+        low=1e-6,
+        high=10.0,
+        zero=True,
+        words=("unknown",),
+    ),
+]
 OffChipArea = Annotated[
     float,
     Quantity(parse=quantity.area, show=units.format_area_mm2, low=1e-3, high=1e4, zero=True),
@@ -207,6 +221,7 @@ class Between:
 Extent = Annotated[int, Between(1, 4096)]
 QueueDepth = Annotated[int, Between(1, 4096)] | Literal["unlimited"]
 Stages = Annotated[int, Between(0, 64)]
+BankCount = Annotated[int, Between(1, 256)]
 Roles = Annotated[list[Role], AfterValidator(at_least_one)]
 Dtypes = Annotated[list[Dtype], AfterValidator(at_least_one)]
 

@@ -53,6 +53,14 @@ PLAIN = Arbiter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Banks:
+    """``count`` banks of a memory, with consecutive chunks of bytes in consecutive banks."""
+
+    count: int
+    interleave_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """Anything that has a name, an area and a leakage power; ``count`` equal instances.
 
@@ -164,14 +172,17 @@ class NocLink(Component):
 
     ``loads`` is the share of a stream that one of them carries, by how the stream is spread over
     the nodes (see ``arch.noc``); ``bytes_per_s`` is of one link in one direction. Whatever
-    crosses the link that all traffic passes is ``transit_ps`` later at its destination.
+    crosses the link that all traffic passes is ``transit_ps`` later at its destination, and has the
+    area of the whole ``network``, unless that is not known.
     """
 
+    network: str
     source: str
     loads: Mapping[tuple[bool, bool], Fraction]
     bytes_per_s: int
     pj_per_byte: float
     transit_ps: int = 0
+    area_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +216,12 @@ class Architecture:
     def area_mm2(self) -> float:
         """Silicon area of the device; off-chip memory counts as zero."""
         return sum(c.area_mm2 * c.count for c in self.components)
+
+    @property
+    def without_area(self) -> tuple[str, ...]:
+        """What is on the chip and not part of ``area_mm2``, since nobody said how large it is."""
+        links = (c for c in self.components if isinstance(c, NocLink) and not c.area_known)
+        return tuple(dict.fromkeys(link.network for link in links))
 
     @property
     def leakage_w(self) -> float:

@@ -14,6 +14,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,8 +121,12 @@ ROWS = {
     "element_ns": 0.001,
     "wide": 1.2,
     "miss_stretch": 0.5,
+    "wide_row": 1.2,
+    "heavy": 1.3,
+    "second_pass": 0.1,
 }
-VECTORS = {k: v for k, v in ROWS.items() if k not in ("wide", "miss_stretch")} | {"rows": 0.1}
+OF_ROWS_ALONE = ("wide", "miss_stretch", "wide_row", "heavy", "second_pass")
+VECTORS = {k: v for k, v in ROWS.items() if k not in OF_ROWS_ALONE} | {"rows": 0.1}
 PREFILL = {
     **COMMON,
     "rate": 0.9,
@@ -134,7 +139,14 @@ STARTS: dict[str, Constants] = {
     "ew": {**COMMON, "launch_us": 1.15, "cycles": 0.02},
     "row": {**ROWS, "launch_us": 1.3},
     "sdpa.prefill": {**PREFILL, "launch_us": 4.0},
-    "sdpa.plain32": {**PREFILL, "launch_us": 4.0, "exponential": 2.0},
+    "sdpa.plain32": {
+        **COMMON,
+        "launch_us": 4.0,
+        "latency_us": 6.0,
+        "work_us": 2.0,
+        "depth_us": 4.0,
+        "tile_us": 1.0,
+    },
     "sdpa.grouped32": {
         **COMMON,
         "launch_us": 30.0,
@@ -170,6 +182,14 @@ STARTS: dict[str, Constants] = {
         "result_passes": 5.0,
         "rate": 0.1,
         "group_us": 2.0,
+    },
+    "conv2d.grouped.repacked": {
+        **COMMON,
+        "launch_us": 15.0,
+        "input_passes": 18.0,
+        "result_passes": 18.0,
+        "rate": 0.3,
+        "group_us": 0.5,
     },
     "collective": {
         "launch_us": 15.0,
@@ -231,6 +251,10 @@ def _row(line: dict[str, str]) -> Row:
     )
 
 
+#: Shares of a peak, which are 1 at most.
+SHARES = ("hbm", "copy_hbm", "rate", "l2")
+
+
 def start_of(key: str) -> Constants:
     """The start of the longest prefix of the class."""
     prefixes = [name for name in STARTS if key.startswith(name)]
@@ -250,7 +274,17 @@ def fitted(
             [np.nan_to_num(found, nan=3, posinf=3, neginf=-3), prior * (x - first)]
         )
 
-    solved = least_squares(vector, first, loss="soft_l1", f_scale=0.05, max_nfev=40, diff_step=1e-2)
+    limits = np.array([0.0 if name.split("|")[-1] in SHARES else np.inf for name in names])
+    first = np.minimum(first, limits - 1e-3)
+    solved = least_squares(
+        vector,
+        first,
+        bounds=(-np.inf, limits),
+        loss="soft_l1",
+        f_scale=0.05,
+        max_nfev=40,
+        diff_step=1e-2,
+    )
     return {name: float(f"{v:.4g}") for name, v in zip(names, np.exp(solved.x), strict=True)}
 
 
@@ -267,6 +301,14 @@ def with_class(constants: Mapping[str, Any], key: str, own: Constants) -> GpuMod
 def fit_class(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     own = fitted(start_of(key), lambda c: log_error(rows, with_class(constants, key, c)))
     constants[key] = dict(with_class(constants, key, own).constants[key])
+
+
+def _fit_one(task: tuple[str, list[Row], dict[str, Constants]]) -> tuple[str, Constants]:
+    """Times, then the activity, of one class; classes do not depend on each other."""
+    key, rows, constants = task
+    fit_class(key, rows, constants)
+    fit_activity(key, [row for row in rows if row.power_w > 0], constants)
+    return key, constants[key]
 
 
 def classes(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -359,21 +401,29 @@ def main(wanted: Sequence[str]) -> None:
     for key in by_class:
         constants.setdefault(key, {"activity": 1.0, **start_of(key)})
     power_too = not wanted
+    chosen = {
+        key: own
+        for key, own in by_class.items()
+        if not wanted or any(key.startswith(prefix) for prefix in wanted)
+    }
     for round_number in range(2 if power_too else 1):
-        for key, own in by_class.items():
-            if not wanted or any(key.startswith(prefix) for prefix in wanted):
-                fit_class(key, own, constants)
-                fit_activity(key, [row for row in own if row.power_w > 0], constants)
-                show(
-                    f"{round_number} {key}",
-                    log_error(own, GpuModel(chip=H200, constants=constants)),
-                )
+        with ProcessPoolExecutor() as pool:
+            tasks = [(key, own, constants) for key, own in chosen.items()]
+            constants.update(pool.map(_fit_one, tasks))
+        for key, own in chosen.items():
+            error = log_error(own, GpuModel(chip=H200, constants=constants))
+            show(f"{round_number} {key}", error)
         if power_too:
             fit_power(rows, constants)
             print({k: round(v, 3) for k, v in constants["power"].items()})
+        _save(constants)
     fit_blocks(rows, constants)
     blocks = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] == 1]
     show("blocks", log_error(blocks, GpuModel(chip=H200, constants=constants)))
+    _save(constants)
+
+
+def _save(constants: Mapping[str, Constants]) -> None:
     OUT.write_text(json.dumps(constants, indent=1, sort_keys=True) + "\n")
 
 

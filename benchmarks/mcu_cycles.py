@@ -1,14 +1,14 @@
-"""Cycles of int8 kernels on Cortex-M cores: one fit to published runs, each run left out once.
+"""Cycles of int8 kernels on Cortex-M cores: one model of published runs, each run left out once.
 
-    python benchmarks/mcu_cycles.py            # the table of leave-one-out errors
-    python benchmarks/mcu_cycles.py --rates    # and the fitted cycles of every library and core
+    python -m benchmarks.mcu_cycles            # the table of leave-one-out errors (minutes)
+    python -m benchmarks.mcu_cycles --rates    # instead, the rates of every library and core
 
-A library's cycles are linear in multiply-accumulates and values made, by kind of layer (as in
-``arch/families/mcu.py``). The logarithm of each rate is a sum of a part of the library, a part of
-the core and a part common to all, each drawn to zero, so that a library that was measured on
-another core, or on other networks, says something about the run that is left out. Energy is the
-mean power of the same library on the same board, over its other networks, times the predicted
-time.
+Cycles are linear in multiply-accumulates and values made, by kind of layer (as in
+``arch/families/mcu.py``); rates of libraries, cores and boards are related as ``mcu_rates`` says.
+How strongly is found anew for every run that is left out, from the others alone. Many runs were
+submitted more than once, so the table has a second column of errors for which all runs of the
+same library, board and network are left out together. Energy is the mean power of the same
+build on its other networks, times the predicted time.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from importlib import resources
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import least_squares
 
-from mapper.memory_plan.layers import layers_of
+from benchmarks.mcu_rates import Floats, Runs, fit, most_evident, predicted
+from mapper.memory_plan.layers import Layer, layers_of
 from mapper.workload.load import load_workload
 
-#: Quantities that rates belong to, with cycles that the fit is drawn to.
+#: Kinds of work, with cycles around which rates are sought.
 RATES = {
     "conv2d mac": 2.0,
     "conv2d output": 15.0,
@@ -38,20 +37,18 @@ RATES = {
 }
 #: Per operation of other layers, and per call of a kernel: too small here to be told apart.
 OTHER_CYCLES, LAYER_CYCLES = 2.0, 300.0
-#: How strongly the parts are drawn to zero.
-RIDGE = {"common": 0.02, "library": 0.08, "core": 0.1, "stack": 0.15}
-#: How strongly a library's and a board's speed as a whole are drawn to the others'.
-SCALE_RIDGE = {"library": 0.16, "stack": 0.3}
-#: In 2023 three vendors ran the visual wake words network in about half the cycles that their
-#: kernels take for the same layers of other networks (nobody says how; dead channels, probably).
-#: One factor, common to them, stands for it.
-SHORTENED = "mobilenet_v1:image=96,width=0.25,classes=2"
-SHORTENING = ("x-cube-ai 8.1", "plumerai 2023", "skymizer mbed", "skymizer zephyr")
+#: Half of the visual wake words network does nothing: the weights of so many output channels are
+#: all zero in the benchmark's file (mlcommons/tiny, vww_96_int8.tflite). These libraries, of
+#: 2023, are as fast as if they leave such channels out. Live channels of each layer with weights:
+#: a depthwise layer has those of the convolution before it.
+PRUNED = "mobilenet_v1:image=96,width=0.25,classes=2"
+PRUNING = ("x-cube-ai 8.1", "plumerai 2023", "skymizer mbed", "skymizer zephyr")
+LIVE_OF_PAIRS = (8, 16, 32, 32, 64, 60, 107, 57, 30, 19, 19, 27, 32)
+LIVE_CHANNELS = (*(live for live in LIVE_OF_PAIRS for _ in range(2)), 22, 2)
+#: What relates runs; the first group is all of them.
+GROUPS = ("all", "kernels", "library", "core", "board", "kernels on core", "library on board")
 #: The leave-one-out errors are judged on these cores.
 JUDGED = ("cortex-m4", "cortex-m7")
-Floats = NDArray[np.float64]
-#: network -> what the rates multiply, and the cycles that are not fitted
-Known = dict[str, tuple[Floats, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +56,29 @@ class Run:
     source: str
     board: str
     core: str
+    kernels: str
     library: str
     network: str
     clock_mhz: float
     cycles: float
     latency_ms: float
     energy_uj: float | None
+
+    @property
+    def configuration(self) -> tuple[str, str, str]:
+        return self.library, self.board, self.network
+
+    def group(self, name: str) -> tuple[str, ...]:
+        """What runs of the same group have in common."""
+        return {
+            "all": (),
+            "kernels": (self.kernels,),
+            "library": (self.library,),
+            "core": (self.core,),
+            "board": (self.board,),
+            "kernels on core": (self.kernels, self.core),
+            "library on board": (self.library, self.board),
+        }[name]
 
 
 def runs() -> list[Run]:
@@ -77,6 +91,7 @@ def runs() -> list[Run]:
                 source=row["source"],
                 board=row["board"],
                 core=row["core"],
+                kernels=row["kernels"],
                 library=row["library"],
                 network=row["network"],
                 clock_mhz=clock,
@@ -88,91 +103,41 @@ def runs() -> list[Run]:
     return found
 
 
-def quantities(network: str) -> tuple[Floats, float]:
-    """What the rates multiply, and the cycles that are not fitted."""
+def work(network: str, *, pruned: bool = False) -> tuple[Floats, float]:
+    """How much of each kind of work, and the cycles that are not fitted."""
     counts = dict.fromkeys(RATES, 0.0)
     fixed = 0.0
+    live = iter(LIVE_CHANNELS)
+    share_in = 1.0
     for layer in layers_of(load_workload(network)):
         fixed += LAYER_CYCLES
         if not layer.macs:
-            fixed += OTHER_CYCLES * layer.operations
+            fixed += OTHER_CYCLES * layer.operations * share_in
             continue
-        counts[f"{layer.kind} mac"] += layer.macs
+        share_out = next(live) / layer.output.channels if pruned else 1.0
+        counts[f"{layer.kind} mac"] += layer.macs * share_out * _used(layer, share_in)
         if f"{layer.kind} output" in counts:
-            counts[f"{layer.kind} output"] += layer.output.size_bytes
+            counts[f"{layer.kind} output"] += layer.output.size_bytes * share_out
+        share_in = share_out
     return np.array(list(counts.values())), fixed
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The linear map from parameters to log rates: one-hot blocks for library, core and stack."""
-
-    groups: dict[str, list[str]]
-    parameters: Floats
-
-    def rates(self, run: Run) -> Floats:
-        return np.exp(np.log(list(RATES.values())) + _design(self.groups, run) @ self.parameters)
+def _used(layer: Layer, share_in: float) -> float:
+    """The share of the input's channels that each value of the output needs."""
+    return 1.0 if layer.kind == "depthwise" else share_in
 
 
-def keys(run: Run) -> dict[str, str]:
-    return {
-        "common": "",
-        "library": run.library,
-        "core": run.core,
-        "stack": f"{run.library} on {run.board}",
-    }
-
-
-def _design(groups: dict[str, list[str]], run: Run) -> Floats:
-    """Rates x parameters."""
-    blocks = []
-    for group, names in groups.items():
-        chosen = np.array([float(name == keys(run)[group]) for name in names])
-        blocks.append(np.kron(chosen, np.eye(len(RATES))))
-        if group in SCALE_RIDGE:
-            blocks.append(np.kron(chosen, np.ones((len(RATES), 1))))
-    shortened = float(run.network == SHORTENED and run.library in SHORTENING)
-    blocks.append(np.full((len(RATES), 1), shortened))
-    return np.concatenate(blocks, axis=1)
-
-
-def _ridge(groups: dict[str, list[str]]) -> Floats:
-    """In the order of the design's columns; the shortening is not drawn anywhere."""
-    parts = []
-    for group, names in groups.items():
-        parts.append(np.full(len(names) * len(RATES), RIDGE[group]))
-        if group in SCALE_RIDGE:
-            parts.append(np.full(len(names), SCALE_RIDGE[group]))
-    return np.concatenate([*parts, [0.001]])
-
-
-def fit(rows: Sequence[Run], groups: dict[str, list[str]], known: Known) -> Fit:
-    start = np.log(list(RATES.values()))
-    designs = np.array([_design(groups, run) for run in rows])
-    amounts = np.array([known[run.network][0] for run in rows])
-    fixed = np.array([known[run.network][1] for run in rows])
-    measured = np.array([run.cycles for run in rows])
-    ridge = _ridge(groups)
-
-    def parts(x: Floats) -> Floats:
-        return np.asarray(np.exp(start + designs @ x) * amounts)
-
-    def residuals(x: Floats) -> Floats:
-        total = parts(x).sum(axis=1) + fixed
-        return np.concatenate([np.log(total / measured), ridge * x])
-
-    def jacobian(x: Floats) -> Floats:
-        each = parts(x)
-        shares = each / (each.sum(axis=1) + fixed)[:, None]
-        return np.concatenate([np.einsum("rk,rkp->rp", shares, designs), np.diag(ridge)])
-
-    solved = least_squares(residuals, np.zeros(len(ridge)), jac=jacobian)  # type: ignore[arg-type]
-    return Fit(groups, solved.x)
-
-
-def predicted(found: Fit, run: Run, known: Known) -> float:
-    amounts, fixed = known[run.network]
-    return float(found.rates(run) @ amounts + fixed)
+def as_arrays(rows: Sequence[Run]) -> Runs:
+    keys = [(run.network, run.network == PRUNED and run.library in PRUNING) for run in rows]
+    known = {key: work(key[0], pruned=key[1]) for key in dict.fromkeys(keys)}
+    same = [[[float(a.group(g) == b.group(g)) for b in rows] for a in rows] for g in GROUPS]
+    return Runs(
+        amounts=np.array([known[key][0] for key in keys]),
+        fixed=np.array([known[key][1] for key in keys]),
+        log_cycles=np.log([run.cycles for run in rows]),
+        prior=np.log(list(RATES.values())),
+        same=np.array(same),
+    )
 
 
 def power_w(run: Run, others: Sequence[Run]) -> float | None:
@@ -185,62 +150,107 @@ def power_w(run: Run, others: Sequence[Run]) -> float | None:
     return float(np.mean(same)) if same else None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rates", action="store_true", help="print the fitted cycles")
-    options = parser.parse_args()
-    rows = runs()
-    known: Known = {n: quantities(n) for n in dict.fromkeys(r.network for r in rows)}
-    groups = {g: sorted({keys(run)[g] for run in rows}) for g in RIDGE}
-    console = Console(width=130)
-    console.print(leave_one_out(rows, groups, known))
-    if options.rates:
-        console.print(rate_table(fit(rows, groups, known), rows))
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A run that was not seen: time without it, and without all runs of its configuration."""
+
+    run: Run
+    latency_ms: float
+    without_reruns_ms: float
+    energy_error: float | None
+
+    @property
+    def error(self) -> float:
+        return self.latency_ms / self.run.latency_ms - 1
+
+    @property
+    def error_without_reruns(self) -> float:
+        return self.without_reruns_ms / self.run.latency_ms - 1
 
 
-def leave_one_out(rows: Sequence[Run], groups: dict[str, list[str]], known: Known) -> Table:
-    table = Table("library", "board", "network", "measured ms", "predicted", "error", "energy")
-    times, energies = [], []
-    for i, run in enumerate(rows):
-        if run.core not in JUDGED or not run.source.startswith("MLPerf"):
-            continue
-        others = [*rows[:i], *rows[i + 1 :]]
-        latency = predicted(fit(others, groups, known), run, known) / (run.clock_mhz * 1e3)
-        times.append(latency / run.latency_ms - 1)
-        watts = power_w(run, others)
-        energy = ""
-        if watts is not None and run.energy_uj:
-            energies.append(watts * latency * 1e3 / run.energy_uj - 1)
-            energy = f"{energies[-1]:+.1%}"
+def leave_one_out(rows: Sequence[Run]) -> list[LeftOut]:
+    """Every judged run; what relates runs is found without its whole configuration."""
+    arrays = as_arrays(rows)
+    judged = [i for i, r in enumerate(rows) if r.core in JUDGED and r.source.startswith("MLPerf")]
+    found = {}
+    for configuration in dict.fromkeys(rows[i].configuration for i in judged):
+        others = np.array([i for i, r in enumerate(rows) if r.configuration != configuration])
+        sizes = most_evident(arrays, others)
+        strict = fit(arrays, others, sizes)
+        for i in judged:
+            if rows[i].configuration == configuration:
+                rest = np.array([j for j in range(len(rows)) if j != i])
+                near = fit(arrays, rest, sizes)
+                per_ms = rows[i].clock_mhz * 1e3
+                times = (predicted(arrays, fitted, i) / per_ms for fitted in (near, strict))
+                found[i] = _left_out(rows, i, *times)
+    return [found[i] for i in judged]
+
+
+def _left_out(rows: Sequence[Run], at: int, latency_ms: float, strict_ms: float) -> LeftOut:
+    run = rows[at]
+    watts = power_w(run, [*rows[:at], *rows[at + 1 :]])
+    energy = None
+    if watts is not None and run.energy_uj:
+        energy = watts * latency_ms * 1e3 / run.energy_uj - 1
+    return LeftOut(run, latency_ms, strict_ms, energy)
+
+
+def errors_table(found: Sequence[LeftOut]) -> Table:
+    columns = ("library", "board", "network", "measured ms", "predicted", "error")
+    table = Table(*columns, "without re-runs", "energy")
+    for one in found:
         table.add_row(
-            run.library,
-            f"{run.board} ({run.source.split()[2]})",
-            run.network.partition(":")[0],
-            f"{run.latency_ms:.2f}",
-            f"{latency:.2f}",
-            f"{times[-1]:+.1%}",
-            energy,
+            one.run.library,
+            f"{one.run.board} ({one.run.source.split()[2]})",
+            one.run.network.partition(":")[0],
+            f"{one.run.latency_ms:.2f}",
+            f"{one.latency_ms:.2f}",
+            f"{one.error:+.1%}",
+            f"{one.error_without_reruns:+.1%}",
+            "" if one.energy_error is None else f"{one.energy_error:+.1%}",
         )
-    table.caption = f"{summary('latency', times)}\n{summary('energy', energies)}"
+    configurations = {one.run.configuration: one.error_without_reruns for one in found}
+    energies = [one.energy_error for one in found if one.energy_error is not None]
+    table.caption = "\n".join(
+        [
+            summary("latency", [one.error for one in found]),
+            summary("latency, configurations", list(configurations.values())),
+            summary("energy", energies),
+        ]
+    )
     return table
 
 
 def summary(name: str, errors: Sequence[float]) -> str:
     size = np.abs(errors)
     return (
-        f"{name}: {len(size)} runs, median error {np.median(size):.1%}, "
-        f"90th percentile {np.quantile(size, 0.9):.1%}, worst {size.max():.1%}"
+        f"{name}: {len(size)}, median error {np.median(size):.1%}, "
+        f"90th percentile {np.quantile(size, 0.9):.1%}, worst {size.max():.1%}, "
+        f"above 20 %: {(size > 0.2).sum()}"
     )
 
 
-def rate_table(found: Fit, rows: Sequence[Run]) -> Table:
+def rate_table(rows: Sequence[Run]) -> Table:
+    arrays = as_arrays(rows)
+    everything = np.arange(len(rows))
+    found = fit(arrays, everything, most_evident(arrays, everything))
     table = Table("library", "core", *(f"cycles per {name}" for name in RATES))
     seen = {}
-    for run in rows:
-        seen.setdefault((run.library, run.core), run)
-    for (library, core), run in sorted(seen.items()):
-        table.add_row(library, core, *(f"{rate:.2f}" for rate in found.rates(run)))
+    for i, run in enumerate(rows):
+        seen.setdefault((run.library, run.core), i)
+    for (library, core), i in sorted(seen.items()):
+        table.add_row(library, core, *(f"{rate:.2f}" for rate in np.exp(found.rates[i])))
     return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rates", action="store_true", help="print the fitted cycles instead")
+    options = parser.parse_args()
+    rows = runs()
+    table = rate_table(rows) if options.rates else errors_table(leave_one_out(rows))
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

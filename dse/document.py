@@ -15,6 +15,7 @@ def metrics_document(metrics: Metrics) -> dict[str, Any]:
         "energy_pj": metrics.energy_pj,
         "dynamic_energy_pj": metrics.dynamic_energy_pj,
         "area_mm2": metrics.area_mm2,
+        "area_without": list(metrics.area_without),
         "power_w": metrics.power_w,
         "macs": metrics.macs,
         "fidelity": metrics.fidelity,

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arch.spec import Architecture
-from dse.plan_document import schedule_document
-from dse.scheduling import schedule
 from mapper.cost import Metrics
 from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
 from mapper.search.method import EXACT, Method
 from mapper.search.network import map_workload
-from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
 from sim.kernel_models import evaluate, runs_kernels
-from sim.plan import evaluate_plan
-from sim.plan_timeline import plan_timeline
+from sim.memory import check_outermost
 from sim.prices import price
 from sim.timeline import EVERYTHING, Slice, View, timeline
+
+if TYPE_CHECKING:
+    from mapper.search.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +60,19 @@ class Simulation:
     ) -> Iterator[Slice]:
         """An event simulation of the run."""
         if self.schedule is not None:
-            return plan_timeline(workload, architecture, self.schedule.plan, view)
+            slices: Iterator[Slice]
+            slices = _fused().timeline_of(workload, architecture, self.schedule, view)
+            return slices
         return timeline(workload, architecture, self.mappings, view=view)
 
     def schedule_document(self) -> dict[str, Any]:
         """What to add to the document of the metrics."""
-        return {} if self.schedule is None else {"schedule": schedule_document(self.schedule)}
+        return {} if self.schedule is None else {"schedule": _fused().document_of(self.schedule)}
+
+
+def _fused() -> Any:
+    """The search of schedules, which most runs do not need, imports half as much again."""
+    return importlib.import_module("dse.fused")
 
 
 def simulate(
@@ -81,11 +88,13 @@ def simulate(
     """
     way = way or Way()
     if way.fuse:
-        found = schedule(workload, architecture, objective)
-        metrics = evaluate_plan(fidelity, workload, architecture, found.plan, engine=way.engine)
+        metrics, found = _fused().simulate_fused(
+            workload, architecture, fidelity, objective, way.engine
+        )
         return Simulation(metrics=metrics, results={}, schedule=found)
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
+        check_outermost(workload, architecture)
         results = map_workload(workload, architecture, price, objective, way.method)
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)

@@ -152,10 +152,12 @@ def fused_sum(a: Bits, b: Bits, c: Bits, form: Format, rules: Rules) -> NDArray[
     return _special(result, (left, right, start), sign)
 
 
-def integer_sum(a: Bits, b: Bits, c: Bits) -> NDArray[np.uint32]:
-    """Of 8-bit integers into 32 bits: exact, and modulo 2**32."""
+def integer_sum(a: Bits, b: Bits, c: Bits, *, saturate: bool) -> NDArray[np.uint32]:
+    """Of 8-bit integers into 32 bits: exact; then modulo 2**32, or saturated (``.satfinite``)."""
     products = a.view(np.int8).astype(np.int64) * b.view(np.int8).astype(np.int64)
     total = products.sum(axis=-1) + c.view(np.int32).astype(np.int64)
+    if saturate:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
     return np.asarray((total & 0xFFFFFFFF).astype(np.uint32))
 
 

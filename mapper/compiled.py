@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import re
 import sys
@@ -63,10 +64,27 @@ def _directory(package: str) -> Path | None:
     return _usable(_cache_directory(package))
 
 
-def is_cold(package: str = "mapper") -> bool:
-    """Will the package's next use have to compile first, because no earlier run kept the result?"""
+def is_cold(package: str = "mapper", module: str = "") -> bool:
+    """Will the next use of the package (or of a module of it) have to compile first, because no
+    earlier run kept the result?"""
     directory = _directory(package)
-    return directory is None or not any(directory.rglob("*.nbc"))
+    return directory is None or not any(directory.rglob(f"{module}*.nbc"))
+
+
+def load_quickly() -> None:
+    """For a process of our own that is about to run compiled functions.
+
+    Numba looks for scipy's BLAS before the first one. Ours call none, and importing scipy's linear
+    algebra takes longer than simulating a network, so that it is not found in this once.
+    """
+    blas = "scipy.linalg.cython_blas"
+    if blas in sys.modules:
+        return
+    sys.modules[blas] = cast(Any, None)
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[blas]
 
 
 def compiled(function: Function) -> Function:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from arch.dram_device import DramDevice
-from arch.spec import PLAIN, Arbiter, Architecture, Component
+from arch.spec import PLAIN, Arbiter, Architecture, Banks, Component
 from mapper.mapping import Mapping
 from mapper.program import Work
 from mapper.workload.graph import Workload
@@ -53,8 +53,9 @@ class Price:
     price millions of mappings at once and what orders the fidelities: the price of a sum is
     never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
     the unit does nothing: it is for simulations, as is ``device``: they ask it instead of using
-    the memory's times, which are then its peak rate and its least latency, and ``arbiter``. An
-    operation has the largest ``latency_ps`` of its components, and every ``transit_ps`` on its way.
+    the memory's times, which are then its peak rate and its least latency; so are ``arbiter`` and
+    ``banks``, which share the memory's rate. An operation has the largest ``latency_ps`` of its
+    components, and every ``transit_ps`` on its way.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)
@@ -70,6 +71,7 @@ class Price:
     operation_pj: float = 0.0
     device: DramDevice | None = None
     arbiter: Arbiter = PLAIN
+    banks: Banks | None = None
 
     def occupancy(self, work: Work) -> dict[str, int]:
         """Picoseconds that the work keeps each port busy; ``""`` is an only or shared port."""
@@ -130,7 +132,8 @@ class OperatorMetrics:
 class Metrics:
     """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
 
-    ``engine`` ran the simulation (None: nothing was simulated).
+    ``engine`` ran the simulation (None: nothing was simulated). ``area_without`` names parts of the
+    chip whose area is not known.
     """
 
     fidelity: str
@@ -144,6 +147,7 @@ class Metrics:
     components: MappingABC[str, ComponentMetrics]
     operators: tuple[OperatorMetrics, ...]
     engine: str | None = None
+    area_without: tuple[str, ...] = ()
 
     @property
     def gap(self) -> dict[str, int]:

@@ -195,7 +195,10 @@ def _no_unit(operator: str, operation: str, architecture: Architecture) -> Infea
         limit=f"operation {operation!r} of {operator}",
         needed=1,
         allowed=0,
-        detail=f"{architecture.name} has no unit for it; its units do {', '.join(known)}",
+        detail=f"{architecture.name} has no unit for it; its units do {', '.join(known)}"
+        if known
+        else f"{architecture.name} is a memory and computes nothing; ask it for a stream "
+        "(stream:bytes=64MiB,pattern=sequential) or name it as the 'timing' of a dram",
     )
 
 

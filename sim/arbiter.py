@@ -87,7 +87,10 @@ class Request:
 
     def note(self, demand: Demand, times_ps: tuple[int, int, int]) -> None:
         start, end, there = times_ps
-        self.served[demand.port.name] = (start, end)
+        span = (start, end)
+        for transfer in demand.transfers[-1:]:
+            span = transfer.shown(span)
+        self.served[demand.port.name] = span
         self.done_ps = max(self.done_ps, end)
         self.there_ps = max(self.there_ps, there)
 

@@ -25,6 +25,7 @@ class Simulated:
     latency_ps: int
     lost_ps: Mapping[str, int] = field(default_factory=dict)
     working_ps: int | None = None
+    slower_by: str = "rounding"
 
 
 class Engine(Protocol):

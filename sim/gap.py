@@ -13,6 +13,8 @@ times, and each idle picosecond has a cause:
 - ``row_miss``, ``refresh``, ``bus_turnaround``, ``bank_group``: of a DRAM that is simulated in
   detail; a row had to be opened, banks were refreshed, reads followed writes (or the other way
   round, or another rank), consecutive bursts came from one bank group.
+- ``bank_conflict``: of a memory with several banks, some of which had nothing to do while others
+  had: accesses that touch few banks, or meet in one.
 - ``turnaround``: it had to turn around between two tiles that stay in a compute unit.
 - ``rounding``: each request takes whole picoseconds, the analytical total is rounded once.
 
@@ -39,6 +41,7 @@ CAUSES = (
     "refresh",
     "bus_turnaround",
     "bank_group",
+    "bank_conflict",
     "turnaround",
     "rounding",
 )
@@ -59,7 +62,7 @@ def causes(simulated: Simulated, schedule: Schedule, quick: Estimate) -> dict[st
     needed = 0 if port is None else quick.busy_ps[port]
     lost = dict.fromkeys(CAUSES, 0) | dict(simulated.lost_ps)
     rest = simulated.latency_ps - working - sum(simulated.lost_ps.values())
-    lost["rounding"] = working - needed
+    lost[simulated.slower_by] = working - needed
     lost["turnaround"] = min(paused_ps, rest)  # nothing waits for the last one
     lost["drain"] = rest - lost["turnaround"]
     round_trips = quick.latency_ps - needed

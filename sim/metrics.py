@@ -60,6 +60,7 @@ def assemble(
         energy_pj=energy,
         dynamic_energy_pj=dynamic,
         area_mm2=architecture.area_mm2,
+        area_without=architecture.without_area,
         power_w=energy / latency if latency else 0.0,
         macs=workload.macs,
         memory=_peak_bytes(workload, architecture, runs, on_chip),

@@ -92,6 +92,10 @@ class Transfer(Protocol):
         """When the bus is there for it, when it has done it, and when the data is there."""
         ...
 
+    def shown(self, span_ps: tuple[int, int]) -> tuple[int, int]:
+        """What to draw of the last move, from and until when."""
+        ...
+
 
 class UnderWay(Protocol):
     """An operation that waits for ports that decide whom they serve: see ``sim/arbiter.py``."""
@@ -209,7 +213,10 @@ class Issue:
             port.free_ps = end + recovery_ps
             if end > done:
                 done = end
-        moved = [transfer.move(issued) for transfer in self.transfers]
+        moved, drawn = [], []
+        for transfer in self.transfers:
+            moved.append(transfer.move(issued))
+            drawn.append((transfer.port_name, *transfer.shown(moved[-1][:2])))
         process.time_ps = done = max([done, *(end for _, end, _ in moved)])
         there = max([done, *(there for _, _, there in moved)])
         if there + self.op.latency_ps > process.finish_ps:
@@ -220,8 +227,7 @@ class Issue:
                 (port.name, port.free_ps - recovery - busy, port.free_ps - recovery)
                 for port, busy, recovery in self.ports
             ]
-            buses = zip(self.transfers, moved, strict=True)
-            served += [(t.port_name, start, end) for t, (start, end, _) in buses]
+            served += drawn
             self.listener(process, self.op, issued, served)
         return True
 

@@ -11,12 +11,17 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from arch.dram_device import DramDevice
-from arch.spec import Arbiter
+from arch.spec import Arbiter, Banks
 from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
-from sim.ports import Prices, occupancy_ps, ports_of
+from sim.ports import Prices, occupancy_ps, port_name, ports_of
+
+#: Where tiles lie in a memory that is simulated in detail: the operand, and whether they are seen
+#: from the outside (filled and emptied) or from the inside.
+Region = tuple[int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class DeviceAccess:
     """What a tile operation moves on a memory that is simulated in detail."""
 
     port: str
-    operand: int
+    region: Region
     size_bytes: int
     is_write: bool
 
@@ -94,13 +99,23 @@ class Loop:
 Step = ComputeStep | HeldTile | Loop
 
 
+@dataclass(frozen=True, slots=True)
+class BankedPort:
+    """A port of a memory with several banks: its rate, and how much room the tiles of each operand
+    have (its slots), in program order."""
+
+    banks: Banks
+    ps_per_bit: Fraction
+    rooms: Mapping[int, int]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
     """``stages`` in program order; ``ports`` in the order in which they are first used.
 
     ``devices`` are ports of memories that are simulated in detail, ``operand_bytes`` is how much
     room each operand has there. ``arbiters`` are those of ports that are more than first come,
-    first served.
+    first served, ``banked`` are ports of memories that have several banks.
     """
 
     body: tuple[Step, ...]
@@ -109,13 +124,17 @@ class Schedule:
     devices: Mapping[str, DramDevice] = field(default_factory=dict)
     operand_bytes: Mapping[int, int] = field(default_factory=dict)
     arbiters: Mapping[str, Arbiter] = field(default_factory=dict)
+    banked: Mapping[str, BankedPort] = field(default_factory=dict)
 
 
 #: The operand of what a computation moves by itself, of whatever operands.
 ANY_OPERAND = -1
 
 
-def price_operation(op: TileOp, prices: Prices, operand: int = ANY_OPERAND) -> PricedOp:
+def price_operation(
+    op: TileOp, prices: Prices, operand: int = ANY_OPERAND, held_in: str = ""
+) -> PricedOp:
+    """``held_in`` is the memory that a transfer fills or empties."""
     total: dict[str, Work] = {}
     for component, work in op.work:
         total[component] = total.get(component, Work()) + work
@@ -135,7 +154,7 @@ def price_operation(op: TileOp, prices: Prices, operand: int = ANY_OPERAND) -> P
         latency_ps=latency,
         pauses_ps=tuple(paused.items()),
         recovery_ps=recovery,
-        accesses=tuple(_accesses(total, prices, operand)),
+        accesses=tuple(_accesses(total, prices, operand, held_in)),
         moved_bytes=_moved_by(total),
         energy_pj=math.fsum(prices[name].energy_pj(work) for name, work in total.items()),
     )
@@ -153,12 +172,24 @@ def _latency_ps(price: Price) -> int:
     return price.latency_ps - (0 if price.device is None else price.device.least_latency_ps)
 
 
-def _accesses(works: Mapping[str, Work], prices: Prices, operand: int) -> Iterator[DeviceAccess]:
+def _accesses(
+    works: Mapping[str, Work], prices: Prices, operand: int, held_in: str
+) -> Iterator[DeviceAccess]:
     for component, work in works.items():
-        if prices[component].device is not None:
-            for bits, is_write in ((work.read_bits, False), (work.write_bits, True)):
-                if bits:
-                    yield DeviceAccess(component, operand, math.ceil(bits / 8), is_write)
+        price = prices[component]
+        if price.device is None and price.banks is None:
+            continue
+        region = (operand, component == held_in)
+        for bits, is_write in ((work.read_bits, False), (work.write_bits, True)):
+            port = port_name(component, _side(price, is_write=is_write))
+            if bits:
+                yield DeviceAccess(port, region, math.ceil(bits / 8), is_write)
+
+
+def _side(price: Price, *, is_write: bool) -> str:
+    if price.shared_port:
+        return ""
+    return "write" if is_write else "read"
 
 
 def busy_ps(steps: tuple[Step, ...]) -> Counter[str]:
@@ -192,7 +223,52 @@ def build_schedule(
         devices={name: device for name, device in devices.items() if name in builder.ports},
         operand_bytes={o: (operand_bytes or {}).get(o, total) for o, total in moved.items()},
         arbiters=_arbiters(prices, builder.ports),
+        banked=_banked(prices, builder.ports, _rooms(body)),
     )
+
+
+def _banked(
+    prices: Prices, used: Mapping[str, None], rooms: Mapping[str, Mapping[int, int]]
+) -> dict[str, BankedPort]:
+    found = {}
+    for component, price in prices.items():
+        if price.banks is None:
+            continue
+        for is_write in (False, True):
+            port = port_name(component, _side(price, is_write=is_write))
+            rate = price.write_ps_per_bit if is_write else price.read_ps_per_bit
+            if port in used:
+                found[port] = BankedPort(price.banks, rate, rooms.get(component, {}))
+    return found
+
+
+def _rooms(body: tuple[Step, ...]) -> dict[str, dict[int, int]]:
+    """Memory -> operand -> bytes of all its slots there, each as large as its largest transfer."""
+    rooms: dict[str, dict[int, int]] = {}
+    for tile in _tiles(body):
+        of_memory = rooms.setdefault(tile.stage.memory, {})
+        sizes = [
+            access.size_bytes
+            for op in (tile.load, tile.store)
+            if op is not None
+            for access in op.accesses
+            if access.region == (tile.stage.operand, True)
+        ]
+        needed = tile.stage.slots * max(sizes, default=0)
+        of_memory[tile.stage.operand] = max(of_memory.get(tile.stage.operand, 0), needed)
+    return rooms
+
+
+def _tiles(body: tuple[Step, ...]) -> Iterator[HeldTile]:
+    for step in body:
+        match step:
+            case HeldTile():
+                yield step
+                yield from _tiles(step.body)
+            case Loop():
+                yield from _tiles(step.body)
+            case ComputeStep():
+                pass
 
 
 def _arbiters(prices: Prices, used: Mapping[str, None]) -> dict[str, Arbiter]:
@@ -224,7 +300,7 @@ def _moved_bytes(body: tuple[Step, ...]) -> Counter[int]:
     total: Counter[int] = Counter()
     for count, op in operations(body):
         for access in op.accesses:
-            total[access.operand] += count * access.size_bytes
+            total[access.region[0]] += count * access.size_bytes
     return total
 
 
@@ -264,9 +340,9 @@ class _Builder:
 
     def _held(self, node: Hold) -> HeldTile:
         stage = self._stage(node)
-        load = None if node.load is None else self._priced(node.load, node.operand)
+        load = None if node.load is None else self._priced(node.load, node)
         body = self.steps(node.body)
-        store = None if node.store is None else self._priced(node.store, node.operand)
+        store = None if node.store is None else self._priced(node.store, node)
         return HeldTile(stage, load, store, _inner_stages(stage.operand, body), body)
 
     def _stage(self, node: Hold) -> Stage:
@@ -276,9 +352,10 @@ class _Builder:
             raise ValueError(f"{stage} has both {known.slots} and {stage.slots} slots")
         return known
 
-    def _priced(self, op: TileOp, operand: int = ANY_OPERAND) -> PricedOp:
+    def _priced(self, op: TileOp, hold: Hold | None = None) -> PricedOp:
         if op not in self.ops:
-            self.ops[op] = price_operation(op, self.prices, operand)
+            where = (ANY_OPERAND, "") if hold is None else (hold.operand, hold.memory)
+            self.ops[op] = price_operation(op, self.prices, *where)
             self.ports |= dict.fromkeys(port for port, _ in self.ops[op].occupancy_ps)
         return self.ops[op]
 

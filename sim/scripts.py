@@ -54,6 +54,9 @@ class DeviceTransfer:
     def move(self, ready_ps: int) -> tuple[int, int, int]:
         return self.port.move(self.access, ready_ps)
 
+    def shown(self, span_ps: tuple[int, int]) -> tuple[int, int]:
+        return self.port.shown(span_ps)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Membership:

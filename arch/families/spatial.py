@@ -16,9 +16,9 @@ from arch import technology
 from arch.datatypes import datatype
 from arch.dram_device import DramDevice
 from arch.families.dram_system import device_named
+from arch.families.spatial_network import arbiter, bandwidth_of, network
 from arch.families.spatial_rules import STATIONARY
 from arch.families.spatial_schema import (
-    Arbitrated,
     ComponentConfig,
     DramConfig,
     NocConfig,
@@ -29,21 +29,19 @@ from arch.families.spatial_schema import (
     VectorUnitConfig,
 )
 from arch.family import Family
-from arch.noc import TOPOLOGIES, loads
 from arch.registry import register_family
 from arch.spec import (
     DIM_CLASSES,
     PS_PER_S,
     ROLES,
-    Arbiter,
     Architecture,
     Axis,
+    Banks,
     Component,
     Compute,
     Fold,
     Intrinsic,
     Memory,
-    NocLink,
 )
 from arch.technology import Estimate
 
@@ -57,7 +55,9 @@ class Dram(Memory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sram(Memory):
-    """A buffer shared by the whole chip."""
+    """A buffer shared by the whole chip; ``banks`` if there are several."""
+
+    banks: Banks | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,28 +73,6 @@ class PeArray(Compute):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnit(Compute):
     """Lanes that each do one scalar operation per cycle."""
-
-
-def _network(name: str, config: NocConfig) -> Iterator[NocLink]:
-    """Its links; the first one, which all traffic passes, has the time on the way."""
-    network = TOPOLOGIES[config.topology](config.rows, config.cols)
-    bytes_per_s = _bandwidth(config.link_bandwidth, 1)
-    assert bytes_per_s is not None
-    transit_ps = network.hops * config.hop_latency
-    if config.switching == "store_and_forward":
-        packet_ps = -(-config.packet * PS_PER_S // bytes_per_s)
-        transit_ps += (network.hops - 1) * packet_ps
-    for number, branch in enumerate(network.branches):
-        yield NocLink(
-            name=f"{name}_{branch.name}",
-            count=branch.count,
-            source=config.source,
-            loads=loads(branch, config.rows, config.cols, multicast=config.multicast),
-            bytes_per_s=bytes_per_s,
-            pj_per_byte=float(config.energy),
-            transit_ps=0 if number else transit_ps,
-            arbiter=_arbiter(config),
-        )
 
 
 #: Classes of the loops that (rows, columns) may unroll. What stays in place (the weight ``k n``,
@@ -188,7 +166,7 @@ def _components(config: SpatialConfig, chip: _Chip) -> list[Component]:
 
 def _made(name: str, config: ComponentConfig, chip: _Chip) -> Iterator[Component]:
     if isinstance(config, NocConfig):
-        yield from _network(name, config)
+        yield from network(name, config)
     else:
         yield _component(name, config, chip)
 
@@ -211,17 +189,10 @@ def _component(name: str, config: SingleConfig, chip: _Chip) -> Component:
             return _vector_unit(name, config, chip)
 
 
-def _arbiter(config: Arbitrated) -> Arbiter:
-    return Arbiter(
-        policy=config.arbitration,
-        order=tuple(config.priority),
-        queue=None if isinstance(config.queue, str) else config.queue,
-    )
-
-
-def _bandwidth(value: float | str, instances: int) -> int | None:
-    """Of all instances together; ``unlimited`` is never the bottleneck."""
-    return None if isinstance(value, str) else round(value) * instances
+def _banks(config: SramConfig) -> Banks | None:
+    if config.banks == 1:
+        return None
+    return Banks(count=config.banks, interleave_bytes=config.interleave)
 
 
 def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
@@ -237,14 +208,14 @@ def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
         name=name,
         size_bytes=config.size,
         roles=ROLES,
-        read_bytes_per_s=_bandwidth(bandwidth, 1),
-        write_bytes_per_s=_bandwidth(bandwidth, 1),
+        read_bytes_per_s=bandwidth_of(bandwidth, 1),
+        write_bytes_per_s=bandwidth_of(bandwidth, 1),
         shared_port=True,
         read_pj_per_byte=energy,
         write_pj_per_byte=energy,
         latency_ps=latency_ps,
         device=device,
-        arbiter=_arbiter(config),
+        arbiter=arbiter(config),
         area_mm2=config.area,
         leakage_w=config.leakage,
     )
@@ -261,16 +232,17 @@ def _sram(name: str, config: SramConfig, chip: _Chip) -> Sram:
         name=name,
         size_bytes=size,
         roles=tuple(config.keeps),
-        read_bytes_per_s=_bandwidth(config.read_bandwidth, 1),
-        write_bytes_per_s=_bandwidth(config.write_bandwidth, 1),
+        read_bytes_per_s=bandwidth_of(config.read_bandwidth, 1),
+        write_bytes_per_s=bandwidth_of(config.write_bandwidth, 1),
         shared_port=config.shared_port,
         read_pj_per_byte=chip.auto(config.read_energy, read),
         write_pj_per_byte=chip.auto(config.write_energy, write),
         latency_ps=latency,
         double_buffered=config.double_buffered,
         wide_outputs=config.final_outputs == "wide",
+        banks=_banks(config),
         may_bypass=tuple(config.may_bypass),
-        arbiter=_arbiter(config),
+        arbiter=arbiter(config),
         area_mm2=chip.auto(config.area, technology.sram_area_mm2(node, size)),
         leakage_w=chip.auto(config.leakage, technology.sram_leakage_w(node, size)),
     )
@@ -286,8 +258,8 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
         count=count,
         size_bytes=config.size,
         roles=tuple(config.keeps),
-        read_bytes_per_s=_bandwidth(config.read_bandwidth, count),
-        write_bytes_per_s=_bandwidth(config.write_bandwidth, count),
+        read_bytes_per_s=bandwidth_of(config.read_bandwidth, count),
+        write_bytes_per_s=bandwidth_of(config.write_bandwidth, count),
         shared_port=False,
         read_pj_per_byte=chip.auto(config.read_energy, energy),
         write_pj_per_byte=chip.auto(config.write_energy, energy),
@@ -296,7 +268,7 @@ def _registers(name: str, config: RegistersConfig, chip: _Chip) -> Registers:
         serves=chip.array,
         double_buffered=config.double_buffered,
         may_bypass=tuple(config.may_bypass),
-        arbiter=_arbiter(config),
+        arbiter=arbiter(config),
         area_mm2=area,
         leakage_w=chip.auto(config.leakage, technology.logic_leakage_w(area)),
     )

@@ -29,6 +29,7 @@ def rule_findings(data: Mapping[str, Any], reserved: Collection[str]) -> Iterato
     yield from _folds(components, kinds)
     yield from _network(components, kinds)
     yield from _arbitration(components, kinds)
+    yield from _banks(components, kinds)
     if all(kind in _KINDS for kind in kinds.values()):
         yield from _kept(data, components, kinds)
 
@@ -171,6 +172,26 @@ def _arbitration(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Ite
 
 
 _PLAIN_PORT = {"arbitration": "fifo", "queue": "unlimited"}
+
+
+def _banks(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[Finding]:
+    for name, kind in kinds.items():
+        if kind != "sram":
+            continue
+        sram = components[name]
+        banked = sram.get("banks", 1) != 1
+        if "interleave" in sram and not banked:
+            yield Finding(("components", name, "interleave"), "needs several 'banks'")
+        if not banked:
+            continue
+        for key, plain in _PLAIN_PORT.items():
+            if sram.get(key, plain) != plain:
+                message = "each of several banks serves in the order of the requests"
+                yield Finding(("components", name, key), message)
+        for key in ("read_bandwidth", "write_bandwidth"):
+            if sram.get(key) == "unlimited":
+                message = "several banks share a bandwidth, which must be a number"
+                yield Finding(("components", name, key), message)
 
 
 def _timing(path: tuple[str, str], dram: Mapping[str, Any]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from arch.fields import (
     MIN_CLOCK_HZ,
     AccessTime,
     Area,
+    BankCount,
     Clock,
     Corner,
     DramBandwidth,
@@ -23,9 +24,11 @@ from arch.fields import (
     DramType,
     Dtypes,
     Extent,
+    Interleave,
     Latency,
     Leakage,
     Node,
+    NodeArea,
     OffChipArea,
     OffChipPower,
     OperationEnergy,
@@ -93,7 +96,11 @@ class SramConfig(Arbitrated):
     read_bandwidth: SramBandwidth
     write_bandwidth: SramBandwidth
     shared_port: bool = False
-    """Reads and writes take turns."""
+    """Reads and writes take turns (in each bank)."""
+    banks: BankCount = 1
+    """They share the bandwidths; at event fidelity accesses to one bank wait for each other."""
+    interleave: Interleave = 64
+    """With several banks: how many consecutive bytes are in one of them."""
     word: WordSize = 8
     """Width of one access of its macro: a wider one costs less energy per byte."""
     read_energy: SramEnergy = "auto"
@@ -152,6 +159,9 @@ class NocConfig(Arbitrated):
     """What several nodes want crosses a link once."""
     energy: SramEnergy
     """Per byte and link."""
+    area: NodeArea = "unknown"
+    """Of one node: its router and its links. While unknown, results say that the chip's area is
+    without the network."""
 
 
 class PeArrayConfig(StrictModel):

@@ -42,10 +42,11 @@ Objective = Annotated[
     typer.Option(metavar="latency|energy|edp", help="What each operator's mapping minimises."),
 ]
 Engine = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="replay|simpy",
-        help="What runs event simulations: compiled code, or SimPy. They agree to the picosecond.",
+        help="What runs event simulations: compiled code (the default), or SimPy. They agree to "
+        "the picosecond.",
     ),
 ]
 Fuse = Annotated[

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 
 #: Width of tables when the output is a file or a pipe.
@@ -31,15 +35,55 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
-def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """A plain table: the first column left, numbers (columns marked ``>``) right."""
-    built = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        right = column.startswith(">")
-        built.add_column(column.lstrip(">"), justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        built.add_row(*row)
-    return built
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A plain table: the first column left, numbers (columns marked ``>``) right.
+
+    Where it fits, lines are put together here: that takes a tenth of the time that ``rich`` takes,
+    which folds what does not fit.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        heads = tuple(column.lstrip(">") for column in self.columns)
+        widths = [max(map(cell_len, cells)) for cells in zip(heads, *self.rows, strict=True)]
+        total = sum(widths) + 3 * len(widths) - 1
+        if self.title or total > options.max_width or any("\n" in "".join(r) for r in self.rows):
+            yield self.folded()
+            return
+        lines = ["", " " + "─" * (total - 2) + " "]
+        lines += [self._line(row, widths) for row in self.rows]
+        lines += [" " * total, ""]
+        yield Segment(" " * total + "\n")
+        yield Segment(self._line(heads, widths), Style(bold=True))
+        yield Segment("\n".join(lines))
+
+    def _line(self, cells: tuple[str, ...], widths: list[int]) -> str:
+        padded = [
+            " " * (width - cell_len(cell)) + cell
+            if column.startswith(">")
+            else cell + " " * (width - cell_len(cell))
+            for cell, column, width in zip(cells, self.columns, widths, strict=True)
+        ]
+        return " " + "   ".join(padded) + " "
+
+    def folded(self) -> Table:
+        title = self.title or None
+        built = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in self.columns:
+            side: Literal["left", "right"] = "right" if column.startswith(">") else "left"
+            built.add_column(column.lstrip(">"), justify=side, overflow="fold")
+        for row in self.rows:
+            built.add_row(*row)
+        return built
+
+
+def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Rows:
+    """The first column left, numbers (columns marked ``>``) right."""
+    return Rows(title, tuple(columns), tuple(tuple(row) for row in rows))
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from arch.spec import Architecture
 from arch.units import format_time_ps, parse_time
 from dse.cli import inputs
 from dse.cli.console import messages
-from dse.report.figures.timeline import write_run
 from dse.simulation import Simulation
 from mapper.workload.graph import Workload
 from sim.timeline import TooManySlicesError, View
 from sim.trace import view_of, write_slices
 
+#: What the pictures are of.
+FIDELITY = "event"
 #: Beyond this nobody could tell slices apart, and drawing would take minutes.
 MOST_SLICES = 500_000
 
@@ -41,6 +43,11 @@ class Pictures:
         return cls(
             trace=trace, window_ps=None if window is None else _window(window), timeline=timeline
         )
+
+    def check_fidelity(self, fidelity: str) -> None:
+        """Another model has no times for single tiles."""
+        if fidelity != FIDELITY:
+            self.refuse(f"pictures are of a run at fidelity {FIDELITY}, not {fidelity}")
 
     def refuse(self, reason: str) -> None:
         """For what no picture can be drawn of."""
@@ -70,7 +77,8 @@ class Pictures:
         except TooManySlicesError as error:
             message = "the run has too many tiles to draw; use --trace with --trace-window"
             raise _wrong("--timeline", message) from error
-        write_run(path, slices, architecture)
+        drawing = importlib.import_module("dse.report.figures.timeline")  # matplotlib and more
+        drawing.write_run(path, slices, architecture)
         messages().print(f"timeline: {path}", soft_wrap=True)
 
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from arch.dram_device import DramDevice
 from arch.spec import Architecture
 from arch.units import format_bandwidth, format_energy_pj, format_time_ps
+from dse.cli.compiling import say_if_compiling
 from dse.cli.console import messages, print_json, results, table
 from dse.cli.views import percent
 from dse.stream_workload import device_of, parse_stream
-from mapper.compiled import is_cold
 from sim.stream import StreamResult, simulate_stream
 
 CASES = ("hit", "closed", "conflict")
@@ -27,8 +27,7 @@ ADVICE = {
 def run_stream(architecture: Architecture, workload: str, *, as_json: bool) -> None:
     device = device_of(architecture)
     spec = parse_stream(workload, device)
-    if is_cold("sim"):
-        messages().print("Compiling the simulator (once; up to a minute) ...")
+    say_if_compiling("stream")
     result = simulate_stream(device, spec)
     if result.bottleneck in ADVICE:
         messages().print(f"note: {ADVICE[result.bottleneck]}")

@@ -51,7 +51,8 @@ def totals(metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "energy", energy
     yield "power", format_power_w(metrics.power_w)
     if metrics.area_mm2:
-        yield "area", format_area_mm2(metrics.area_mm2)
+        without = f" without {', '.join(metrics.area_without)}" if metrics.area_without else ""
+        yield "area", f"{format_area_mm2(metrics.area_mm2)}{without}"
     yield "MACs", f"{metrics.macs:,}"
     if metrics.gap:
         yield "gap", gap_text(metrics)

@@ -67,12 +67,11 @@ def _window_reference(q: Any, k: Any, v: Any, window: int) -> torch.Tensor:
     return _attend(q.float(), k.float(), v.float(), seen)
 
 
-def _backward_reference(q: Any, k: Any, v: Any, grad: Any, causal: bool) -> torch.Tensor:
+def _backward_reference(q: Any, k: Any, v: Any, grad: Any, causal: bool) -> tuple[Any, ...]:
     import torch
 
     inputs = q, k, v = tuple(x.float().requires_grad_() for x in (q, k, v))
-    grads = torch.autograd.grad(_reference(q, k, v, causal), inputs, grad.float())
-    return torch.cat([x.flatten() for x in grads])
+    return torch.autograd.grad(_reference(q, k, v, causal), inputs, grad.float())
 
 
 def _library(q: Any, k: Any, v: Any, causal: bool = False) -> torch.Tensor:

@@ -29,7 +29,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fused:
-    """``reference`` computes in fp32 or better, ``triton`` is our kernel.
+    """``reference`` computes in fp32 or better, ``triton`` is our kernel; of the same results.
 
     ``source`` names the publication that the definition and the counts follow. ``baseline``
     prepares a call of torch on the same inputs, ``baseline_name`` says which; it is torch's own of
@@ -40,13 +40,32 @@ class Fused:
     what: str
     source: str
     inputs: Callable[[Sizes, torch.Generator], tuple[Any, ...]]
-    reference: Callable[..., torch.Tensor]
-    triton: Callable[..., torch.Tensor]
+    reference: Callable[..., Any]
+    triton: Callable[..., Any]
     counts: Callable[[Sizes], Counts]
     tolerance: float
     baseline: Callable[..., Callable[[], Any]]
     baseline_name: str
     own: bool = True
+
+
+def relative_error(kernel: Fused, inputs: tuple[Any, ...]) -> float:
+    """Distance of our results from the reference's, relative in the 2-norm; NaN if any element is.
+
+    It is the worst of all results.
+    """
+    exact, found = (_as_tuple(f(*inputs)) for f in (kernel.reference, kernel.triton))
+    errors = [
+        (mine.double() - right.double()).norm() / right.double().norm()
+        for right, mine in zip(exact, found, strict=True)
+    ]
+    import torch
+
+    return float(torch.stack(errors).max())
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
 
 
 def ours(module: str, name: str) -> Callable[..., Any]:

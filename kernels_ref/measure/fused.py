@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernels_ref.fused.record import Fused
+from kernels_ref.fused.record import Fused, relative_error
 from kernels_ref.fused.registry import FUSED
 from kernels_ref.measure.fused_sizes import SIZES
 from kernels_ref.measure.kernels import Card, elapsed_us, set_count
@@ -44,12 +44,6 @@ def time_us(calls: Sequence[Callable[[], Any]]) -> float:
     return statistics.median(samples)
 
 
-def relative_error(kernel: Fused, inputs: tuple[Any, ...]) -> float:
-    exact = kernel.reference(*inputs).double()
-    found = kernel.triton(*inputs).double()
-    return float((found - exact).norm() / exact.norm())
-
-
 def measured(kernel: Fused, sizes: Sizes, card: Card, generator: Any) -> list[str]:
     counts = kernel.counts(sizes)
     sets = min(MOST_SETS, set_count(counts.bytes, card.l2_bytes))
@@ -69,10 +63,9 @@ def checked(kernel: Fused, sizes: Sizes, generator: Any) -> list[str]:
     return [kernel.name, json.dumps(sizes), f"{error:.3g}", f"{kernel.tolerance:.3g}"]
 
 
-def rows(names: Sequence[str], check: bool) -> Iterator[list[str]]:
+def rows(names: Sequence[str], card: Card, check: bool) -> Iterator[list[str]]:
     import torch
 
-    card = Card()
     generator = torch.Generator("cuda").manual_seed(0)
     for name in names:
         for sizes in SIZES[name]:
@@ -80,6 +73,17 @@ def rows(names: Sequence[str], check: bool) -> Iterator[list[str]]:
                 yield checked(FUSED[name], sizes, generator)
             else:
                 yield measured(FUSED[name], sizes, card, generator)
+
+
+def write(directory: Path, found: Sequence[list[str]], card: Card) -> None:
+    """A CSV, and where it comes from."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "h200_fused.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS[: len(found[0])], *found])
+    setup = {"command": "`python -m kernels_ref.measure.fused --out DIR`", **card.setup()}
+    lines = ["# h200_fused.csv", "", "| what | value |", "|---|---|"]
+    lines += [f"| {what} | {value} |" for what, value in setup.items()]
+    (directory / "h200_fused.md").write_text("\n".join(lines) + "\n")
 
 
 def listing() -> str:
@@ -100,15 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.list:
         sys.stdout.write(listing())
         return 0
-    found = []
-    for row in rows(given.kernel, given.check):
+    card, found = Card(), []
+    for row in rows(given.kernel, card, given.check):
         found.append(row)
         sys.stdout.write(",".join(row) + "\n")
         sys.stdout.flush()
     if given.out is not None:
-        given.out.mkdir(parents=True, exist_ok=True)
-        with (given.out / "h200_fused.csv").open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS[: len(found[0])], *found])
+        write(given.out, found, card)
     return 0 if all(float(row[2]) <= float(row[3]) for row in found) else 1
 
 

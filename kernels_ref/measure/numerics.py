@@ -159,7 +159,8 @@ def _on_device(case: Case, patterns: Any) -> Any:
 
 def _emulated(case: Case, a: Any, b: Any, c: Any, rules: Rules) -> Any:
     if case.form == "int8":
-        return integer_sum(a[:, :, None], b[:, None], c)
+        # The compiler asks mma for saturation, wgmma not.
+        return integer_sum(a[:, :, None], b[:, None], c, saturate=case.path == "mma")
     form = FORMATS[case.form]
     if case.form == "tf32":
         a, b = a >> 13, b >> 13

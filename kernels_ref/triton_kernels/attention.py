@@ -124,7 +124,7 @@ def forward_tile(depth: int) -> AttentionTile:
     if interpreted():
         return SMALL_TILE
     if depth <= 64:
-        return AttentionTile(queries=64, keys=128, warps=4, stages=2)
+        return AttentionTile(queries=128, keys=64, warps=8, stages=3)
     if depth <= 128:
         return AttentionTile(queries=128, keys=128, warps=8, stages=3)
     return AttentionTile(queries=128, keys=64, warps=8, stages=2)

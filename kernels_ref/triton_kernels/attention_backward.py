@@ -105,8 +105,8 @@ def backward_tile(depth: int) -> AttentionTile:
     if interpreted():
         return SMALL_TILE
     if depth <= 64:
-        return AttentionTile(queries=64, keys=64, warps=4, stages=2)
-    return AttentionTile(queries=64, keys=128, warps=8, stages=2)
+        return AttentionTile(queries=128, keys=128, warps=8, stages=2)
+    return AttentionTile(queries=64, keys=128, warps=8, stages=3)
 
 
 Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -162,7 +162,6 @@ def gradients(
 
 def flash_attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, grad: torch.Tensor, causal: bool
-) -> torch.Tensor:
-    """Forward and gradients; the three gradients in one flat tensor."""
-    grads = gradients((q, k, v), attend(q, k, v, Mask(causal=causal)), grad, causal)
-    return torch.cat([x.flatten() for x in grads])
+) -> Triple:
+    """Forward, and the gradients of ``q``, ``k`` and ``v``."""
+    return gradients((q, k, v), attend(q, k, v, Mask(causal=causal)), grad, causal)

@@ -55,6 +55,10 @@ def _convolve(
         tl.store(out_ptr + here, out.to(out_ptr.dtype.element_ty))
 
 
+#: Rows of frequencies and warps by size; the fastest tried on an H200 (2026-11-30,
+#: ``kernels_ref.measure.tune fourier``).
+ROWS_AND_WARPS = {32: (32, 1), 64: (64, 4), 128: (32, 8)}
+
 #: Programs for each head's kernel, over which the batch is spread.
 MOST_PER_HEAD = 8
 
@@ -69,7 +73,7 @@ def fft_convolution(
     """Circular, ``u[B, H, N]`` with ``kernel[H, 2, n, n]`` transformed; N is ``n`` squared."""
     batch, heads, _ = u.shape
     size = dft.shape[1]
-    rows, warps = tile or {32: (32, 4), 64: (64, 4), 128: (64, 8)}.get(size, (size, 4))
+    rows, warps = tile or ROWS_AND_WARPS.get(size, (size, 4))
     out = torch.empty_like(u)
     _convolve[(heads, min(batch, MOST_PER_HEAD))](
         u, kernel, dft, twiddle, out, batch, heads, size=size, rows=rows, num_warps=warps,

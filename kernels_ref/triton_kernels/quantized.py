@@ -76,6 +76,18 @@ def _sum_parts(part_ptr, out_ptr, elements, splits: tl.constexpr, piece: tl.cons
     tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=at < elements)
 
 
+def sum_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
+    """``out[M, N]`` from ``parts[splits, M, N]``."""
+    _sum_parts[(triton.cdiv(out.numel(), 1024),)](
+        parts, out, out.numel(), splits=parts.shape[0], piece=1024, num_warps=4
+    )
+
+
+def splits_of(programs: int, steps: int, programs_per_sm: int) -> int:
+    """Among how many programs a tile's reduction is split, so that the GPU is full."""
+    return max(1, min(8, programs_per_sm * FULL_GPU_PROGRAMS // programs, steps // 4))
+
+
 def few_bit_tile(m: int) -> tuple[int, int, int]:
     """Rows of activations, rows of weights and warps of a tile.
 
@@ -96,7 +108,7 @@ def packed_gemm(
     (m, k), n = x.shape, codes.shape[0]
     tile_m, tile_n, warps, stages = tile or (*few_bit_tile(m), 4)
     programs = triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n)
-    splits = max(1, min(8, 6 * FULL_GPU_PROGRAMS // programs, k // DEPTH // 4))
+    splits = splits_of(programs, k // DEPTH, 6)
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
     parts = torch.empty((splits, m, n), device=x.device) if splits > 1 else out
     _packed[(programs, splits)](
@@ -119,9 +131,7 @@ def packed_gemm(
         num_stages=stages,
     )
     if splits > 1:
-        _sum_parts[(triton.cdiv(m * n, 1024),)](
-            parts, out, m * n, splits=splits, piece=1024, num_warps=4
-        )
+        sum_parts(parts, out)
     return out
 
 

@@ -7,55 +7,110 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from kernels_ref.triton_kernels.gemm import product
+from kernels_ref.triton_kernels.quantized import splits_of, sum_parts
 from kernels_ref.triton_kernels.tiles import GROUP_ROWS, interpreted, store_tile, tile_at
 
-#: Groups of four weights whose first are multiplied together: the depth of a matrix instruction.
+#: Groups of four weights in half a step along the reduction.
 GROUPS = 16
 
 
 @triton.jit
-def _columns_apart(x_ptr, out_ptr, elements, piece: tl.constexpr, groups: tl.constexpr):
-    """Of every ``4 * groups`` columns, those that are first of four, then second, and so on."""
-    at = tl.program_id(0).to(tl.int64) * piece + tl.arange(0, piece)
-    within = at % (4 * groups)
-    there = at - within + within % 4 * groups + within // 4
-    tl.store(out_ptr + there, tl.load(x_ptr + at, mask=at < elements), mask=at < elements)
+def _half(word, high: tl.constexpr):
+    return ((word >> 16 if high else word) & 0xFFFF).to(tl.int16).to(tl.float16, bitcast=True)
 
 
 @triton.jit
-def _column(pairs, code, place: tl.constexpr):
-    """The weight in one of four places, of each pair of kept ones that ``code`` places."""
-    low = (pairs & 0xFFFF).to(tl.int16).to(tl.float16, bitcast=True)
-    high = (pairs >> 16).to(tl.int16).to(tl.float16, bitcast=True)
-    zero = tl.zeros_like(low)
-    return tl.where((code & 3) == place, low, tl.where((code >> 2) == place, high, zero))
+def _placed(pairs, code, native: tl.constexpr):
+    """Two columns in a word, and two in another: zeros but for what ``code`` places there."""
+    first, second = code & 3, code >> 2
+    if native:
+        # Which two bytes each column takes: those of a zero, of the first weight, of the second.
+        chosen = 0x44444444 ^ (0x54 << (8 * first)) ^ (0x76 << (8 * second))
+        return tl.inline_asm_elementwise(
+            """{
+            .reg .b32 zero, rest;
+            mov.b32 zero, 0;
+            shr.b32 rest, $3, 16;
+            prmt.b32 $0, $2, zero, $3;
+            prmt.b32 $1, $2, zero, rest;
+            }""",
+            "=&r,=r,r,r",
+            [pairs, chosen],
+            dtype=(tl.int32, tl.int32),
+            is_pure=True,
+            pack=1,
+        )
+    low, high = pairs & 0xFFFF, pairs & -65536
+    left = tl.where(first == 0, low, 0) | tl.where(first == 1, low << 16, 0)
+    left |= tl.where(second == 1, high, 0)
+    right = tl.where(first == 2, low, 0) | tl.where(second == 3, high, 0)
+    return left, right | tl.where(second == 2, (high >> 16) & 0xFFFF, 0)
+
+
+@triton.jit
+def _dense(pairs, code, native: tl.constexpr):
+    """Four columns for each pair of kept weights, which ``code`` places with two bits each."""
+    left, right = _placed(pairs, code.to(tl.int32), native)
+    even = tl.interleave(_half(left, False), _half(right, False))
+    odd = tl.interleave(_half(left, True), _half(right, True))
+    return tl.interleave(even, odd)
 
 
 @triton.jit
 def _two_of_four(
     x_ptr, pairs_ptr, codes_ptr, out_ptr, m, n, k, tile_m: tl.constexpr, tile_n: tl.constexpr,
-    groups: tl.constexpr, group: tl.constexpr
+    groups: tl.constexpr, splits: tl.constexpr, group: tl.constexpr, native: tl.constexpr
 ):  # fmt: skip
+    split = tl.program_id(1)
     row, col = tile_at(tl.program_id(0), tl.cdiv(n, tile_n), tl.cdiv(m, tile_m), group)
     rows, cols = row * tile_n + tl.arange(0, tile_n), col * tile_m + tl.arange(0, tile_m)
     # A byte has the codes of two groups of four that are ``groups`` apart.
-    along = tl.arange(0, groups)
+    along, deep = tl.arange(0, groups), tl.arange(0, 4 * groups)
     codes_at = codes_ptr + rows.to(tl.int64)[:, None] * (k // 8) + along[None, :]
     pairs_at = pairs_ptr + rows.to(tl.int64)[:, None] * (k // 4) + along[None, :]
-    x_at = x_ptr + cols.to(tl.int64)[None, :] * k + along[:, None]
+    x_at = x_ptr + cols.to(tl.int64)[None, :] * k + deep[:, None]
     sums = tl.zeros((tile_n, tile_m), dtype=tl.float32)
-    for step in range(k // (8 * groups)):
+    for step in range(split, k // (8 * groups), splits):
         inside = (rows < n)[:, None]
         codes = tl.load(codes_at + step * groups, mask=inside, other=0)
         for number in tl.static_range(2):
             half = 2 * step + number
             pairs = tl.load(pairs_at + half * groups, mask=inside, other=0)
-            code = (codes >> (4 * number)) & 15
-            for place in tl.static_range(4):
-                x_here = x_at + (4 * half + place) * groups
-                x = tl.load(x_here, mask=(cols < m)[None, :], other=0.0)
-                sums = tl.dot(_column(pairs, code, place), x, sums)
-    store_tile(out_ptr, tl.trans(sums), cols, rows, m, n)
+            x = tl.load(x_at + half * 4 * groups, mask=(cols < m)[None, :], other=0.0)
+            sums = tl.dot(_dense(pairs, (codes >> (4 * number)) & 15, native), x, sums)
+    store_tile(out_ptr + split.to(tl.int64) * m * n, tl.trans(sums), cols, rows, m, n)
+
+
+@triton.jit
+def _expand(
+    pairs_ptr, codes_ptr, out_ptr, n, k, rows: tl.constexpr, groups: tl.constexpr,
+    native: tl.constexpr
+):  # fmt: skip
+    """Half a step of ``rows`` rows of weights, zeros and all."""
+    half = tl.program_id(0)
+    row = (tl.program_id(1) * rows + tl.arange(0, rows)).to(tl.int64)[:, None]
+    along, deep = tl.arange(0, groups)[None, :], tl.arange(0, 4 * groups)[None, :]
+    pairs = tl.load(pairs_ptr + row * (k // 4) + half * groups + along, mask=row < n, other=0)
+    codes_at = codes_ptr + row * (k // 8) + half // 2 * groups + along
+    code = (tl.load(codes_at, mask=row < n, other=0) >> (half % 2 * 4)) & 15
+    out_at = out_ptr + row * k + half * 4 * groups + deep
+    tl.store(out_at, _dense(pairs, code, native), mask=row < n)
+
+
+#: Of a thread; two programs of eight warps then fit on a multiprocessor.
+MOST_REGISTERS = 128
+
+#: From so many rows of activations on, weights are expanded once and not for every tile.
+EXPANDED_FROM = 1024
+
+
+def two_of_four_tile(m: int) -> tuple[int, int, int, int]:
+    """Rows of activations, rows of weights, warps and stages.
+
+    The fastest tried on an H200 (2026-11-30, ``kernels_ref.measure.tune sparse``).
+    """
+    return (16, 64, 4, 4) if m <= 16 else (128, 128, 8, 2)
 
 
 def two_of_four_gemm(
@@ -66,18 +121,26 @@ def two_of_four_gemm(
 ) -> torch.Tensor:
     """``x[M, K] @ W.T``; ``values[N, K / 2]`` are the kept weights, ``codes[N, K / 8]`` where."""
     (m, k), n = x.shape, values.shape[0]
-    tile_m, tile_n, warps, stages = tile or (
-        (16, 64, 4, 4) if m <= 16 else (64, 64, 4, 4) if m <= 64 else (128, 128, 8, 3)
-    )
+    pairs, native = values.view(torch.int32), not interpreted()
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-    apart = torch.empty_like(x)
-    _columns_apart[(triton.cdiv(m * k, 2048),)](
-        x, apart, m * k, piece=2048, groups=GROUPS, num_warps=4
-    )
-    _two_of_four[(triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n),)](
-        apart, values.view(torch.int32), codes, out, m, n, k, tile_m=tile_m, tile_n=tile_n,
-        groups=GROUPS, group=GROUP_ROWS, num_warps=warps, num_stages=stages,
+    if m >= EXPANDED_FROM and tile is None:
+        dense = torch.empty((n, k), dtype=x.dtype, device=x.device)
+        _expand[(k // (4 * GROUPS), triton.cdiv(n, 64))](
+            pairs, codes, dense, n, k, rows=64, groups=GROUPS, native=native, num_warps=4
+        )
+        product(x, dense, out)
+        return out
+    tile_m, tile_n, warps, stages = tile or two_of_four_tile(m)
+    programs = triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n)
+    splits = splits_of(programs, k // (8 * GROUPS), 2)
+    parts = torch.empty((splits, m, n), device=x.device) if splits > 1 else out
+    _two_of_four[(programs, splits)](
+        x, pairs, codes, parts, m, n, k, tile_m=tile_m, tile_n=tile_n, groups=GROUPS,
+        splits=splits, group=GROUP_ROWS, native=native, num_warps=warps, num_stages=stages,
+        maxnreg=MOST_REGISTERS,
     )  # fmt: skip
+    if splits > 1:
+        sum_parts(parts, out)
     return out
 
 

@@ -1,17 +1,22 @@
-"""Where the tensors of a branching block lie in a ring, by an integer program.
+"""Where the tensors of a branching block lie in a ring, by branch and bound.
 
 Addresses are on a line; what is live at the same step must fit into a window of the ring's
 size, then it also fits into the ring. An output may lie ``offset`` bytes before an input that
 dies with this step (see ``offsets``), or behind it; any other two live tensors lie apart.
+
+For every two tensors that are live together one lies lower, and then starts at least so many
+bytes before the other. Given who lies lower everywhere, the least window is a longest path. Whether
+some window suffices is decided by branching on pairs; what the longest paths rule out is never
+branched on. Bisection over the window then finds the least one, from the least that any order of
+the tensors of one step needs. Work is limited by a count, not by a clock, so the same block always
+gets the same answer.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +27,12 @@ from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.offsets import overlap
 from mapper.memory_plan.plan import Buffer, Placement
 
-if TYPE_CHECKING:
-    from scipy.optimize import LinearConstraint
+#: Decisions between two tensors that are tried for one size of the window, and in all.
+MOST_NODES, MOST_NODES_IN_ALL = 400, 1_600
+#: No path between two tensors.
+NONE = -(1 << 60)
 
-#: Seconds after which the best placement so far is taken, with its bound.
-TIME_LIMIT_S = 2.0
+Matrix = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,26 +84,29 @@ def _seen_from(layer: Layer, source: FeatureMap) -> Layer:
 
 
 def _solve(buffers: Mapping[str, Buffer], starts_before: Mapping[tuple[str, str], int]) -> Ring:
-    """An address per tensor, which of each live pair comes first, and the size of the ring."""
-    from scipy.optimize import Bounds, milp
+    """The least window by bisection, the smallest that can be first.
 
-    program = _Program.of(buffers, starts_before)
-    found = milp(
-        program.objective,
-        integrality=program.is_integer,
-        bounds=Bounds(program.low, program.high),
-        constraints=program.constraints,
-        options={"time_limit": TIME_LIMIT_S},
-    )
+    ``low`` is the least that is not known to be too small; a window that is given up on counts as
+    too small for the search, and not for the bound.
+    """
+    pairs = _Pairs.of(buffers, starts_before)
     starts = _linear(buffers)
-    if found.x is not None:
-        better = {name: round(found.x[i]) for i, name in enumerate(buffers)}
-        starts = min(starts, better, key=lambda s: _window(buffers, s))
     span = _window(buffers, starts)
-    bound = span if found.status == 0 else _bound(buffers, found.mip_dual_bound)
+    low = bound = min(_least_of_a_step(buffers, starts_before), span)
+    size, nodes = low, 0
+    while low < span and nodes < MOST_NODES_IN_ALL:
+        found = pairs.within(size)
+        nodes += found.nodes
+        if found.starts is not None:
+            starts = dict(zip(buffers, found.starts, strict=True))
+            span = _window(buffers, starts)
+        else:
+            bound = size + 1 if found.proven and bound == low else bound
+            low = size + 1
+        size = (low + span) // 2
     return Ring(
         span_bytes=span,
-        lower_bound_bytes=bound,
+        lower_bound_bytes=min(bound, span),
         placements=tuple(
             Placement(buffer=buffers[name], offset_bytes=start) for name, start in starts.items()
         ),
@@ -119,50 +128,108 @@ def _linear(buffers: Mapping[str, Buffer]) -> dict[str, int]:
     return {name: starts[name] for name in buffers}
 
 
-def _bound(buffers: Mapping[str, Buffer], of_solver: float | None) -> int:
-    largest = max(buffer.size_bytes for buffer in buffers.values())
-    return max(largest, math.ceil((of_solver or 0.0) - 1e-6))
+def _least_of_a_step(
+    buffers: Mapping[str, Buffer], starts_before: Mapping[tuple[str, str], int]
+) -> int:
+    """What is live at some step in a row, where one tensor at most lies over the next one.
+
+    Only a step's output overlaps anything, and only one input can be its next neighbour.
+    """
+    least = max(buffer.size_bytes for buffer in buffers.values())
+    for step in {buffer.first for buffer in buffers.values()}:
+        live = {name: b for name, b in buffers.items() if b.first <= step <= b.last}
+        saved = (
+            live[a].size_bytes - distance
+            for (a, b), distance in starts_before.items()
+            if a in live and b in live
+        )
+        least = max(least, sum(b.size_bytes for b in live.values()) - max(saved, default=0))
+    return least
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
-    """Columns: addresses, one choice per unordered pair (1: the first lies higher), the size."""
+class _Answer:
+    """Addresses within a window; without them, whether it is proven that there are none."""
 
-    objective: NDArray[np.float64]
-    is_integer: NDArray[np.int64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    constraints: LinearConstraint | tuple[()]
+    starts: tuple[int, ...] | None
+    proven: bool
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Tensors by number. ``before[a, b]``: bytes from the start of ``a`` to that of ``b`` if
+    ``a`` is the lower one; ``together`` where both are live at some step."""
+
+    sizes: Matrix
+    before: Matrix
+    together: NDArray[np.bool_]
 
     @classmethod
     def of(
         cls, buffers: Mapping[str, Buffer], starts_before: Mapping[tuple[str, str], int]
-    ) -> _Program:
-        from scipy.optimize import LinearConstraint
+    ) -> _Pairs:
+        number = {name: i for i, name in enumerate(buffers)}
+        before = np.full((len(number), len(number)), NONE, np.int64)
+        for (a, b), distance in starts_before.items():
+            before[number[a], number[b]] = distance
+        sizes = np.array([b.size_bytes for b in buffers.values()], np.int64)
+        return cls(sizes, before, before > NONE)
 
-        pairs = [pair for pair in starts_before if pair[0] < pair[1]]
-        reach = float(sum(b.size_bytes for b in buffers.values()))
-        names = {name: i for i, name in enumerate(buffers)}
-        size = len(names) + len(pairs)
-        rows: list[NDArray[np.float64]] = []
-        upper: list[float] = []
-        for number, (a, b) in enumerate(pairs):
-            for lower, higher, sign in ((a, b, -1.0), (b, a, 1.0)):
-                apart = np.zeros(size + 1)
-                apart[names[lower]], apart[names[higher]] = 1, -1
-                apart[len(names) + number] = 2 * reach * sign
-                rows.append(apart)
-                upper.append((2 * reach if sign > 0 else 0.0) - starts_before[lower, higher])
-                within = np.zeros(size + 1)
-                within[names[higher]], within[names[lower]], within[size] = 1, -1, -1
-                rows.append(within)
-                upper.append(-float(buffers[higher].size_bytes))
-        chosen = [0.0] * len(names) + [1.0] * len(pairs)
-        largest = float(max(b.size_bytes for b in buffers.values()))
-        return cls(
-            objective=np.array([0.0] * size + [1.0]),
-            is_integer=np.array([int(x) for x in chosen] + [0]),
-            low=np.array([0.0] * size + [largest]),
-            high=np.array([x or reach for x in chosen] + [reach]),
-            constraints=LinearConstraint(np.array(rows), -np.inf, np.array(upper)) if rows else (),
-        )
+    def within(self, window: int) -> _Answer:
+        """Addresses of which all that are live together span at most ``window`` bytes."""
+        paths = np.full_like(self.before, NONE)
+        np.fill_diagonal(paths, 0)
+        paths[self.together] = np.broadcast_to(self.sizes[:, None] - window, paths.shape)[
+            self.together
+        ]
+        for middle in range(len(self.sizes)):
+            paths = np.maximum(paths, paths[:, middle, None] + paths[None, middle])
+        if (np.diagonal(paths) > 0).any():
+            return _Answer(None, proven=True, nodes=0)
+        waiting = [(paths, np.triu(self.together))]
+        for node in range(MOST_NODES):
+            if not waiting:
+                return _Answer(None, proven=True, nodes=node)
+            propagated = self._propagated(*waiting.pop())
+            if propagated is None:
+                continue
+            paths, open_pairs = propagated
+            if not open_pairs.any():
+                return _Answer(tuple(int(x) for x in paths.max(axis=0)), proven=True, nodes=node)
+            waiting += self._branches(paths, open_pairs)
+        return _Answer(None, proven=False, nodes=MOST_NODES)
+
+    def _propagated(
+        self, paths: Matrix, open_pairs: NDArray[np.bool_]
+    ) -> tuple[Matrix, NDArray[np.bool_]] | None:
+        """Pairs of which only one order is left are put into it; ``None`` if one has none."""
+        while True:
+            impossible = self.before + paths.T > 0
+            if (impossible & impossible.T & open_pairs).any():
+                return None
+            forced = open_pairs & (impossible | impossible.T)
+            if not forced.any():
+                return paths, open_pairs
+            a, b = (int(x) for x in np.argwhere(forced)[0])
+            low, high = (b, a) if impossible[a, b] else (a, b)
+            paths = self._with(paths, low, high)
+            open_pairs = open_pairs.copy()
+            open_pairs[a, b] = False
+
+    def _with(self, paths: Matrix, low: int, high: int) -> Matrix:
+        """Longest paths when one tensor starts so far before another."""
+        through = paths[:, low, None] + self.before[low, high] + paths[None, high]
+        return np.asarray(np.maximum(paths, np.maximum(through, NONE)))
+
+    def _branches(
+        self, paths: Matrix, open_pairs: NDArray[np.bool_]
+    ) -> list[tuple[Matrix, NDArray[np.bool_]]]:
+        """Both orders of the pair with the least room; the roomier one is taken up first."""
+        room = -(self.before + paths.T)
+        least = np.where(open_pairs, np.minimum(room, room.T), np.iinfo(np.int64).max)
+        a, b = (int(x) for x in np.unravel_index(int(least.argmin()), least.shape))
+        rest = open_pairs.copy()
+        rest[a, b] = False
+        orders = [(a, b), (b, a)] if room[a, b] < room[b, a] else [(b, a), (a, b)]
+        return [(self._with(paths, low, high), rest) for low, high in orders]

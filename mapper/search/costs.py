@@ -13,7 +13,7 @@ from mapper.search.flows import Flows
 from mapper.search.pricing import EDP, ENERGY, LATENCY, ROOM, FloatArray
 
 # What ``cost`` answers.
-EXCESS, TOTAL_PS, TOTAL_PJ, TRANSFERS = 0, 1, 2, 3
+EXCESS, TOTAL_PS, TOTAL_PJ, EXPOSED = 0, 1, 2, 3
 ANSWERS = 4
 
 #: Multiplying by this and subtracting again leaves 40 of a float's 53 bits.
@@ -33,7 +33,7 @@ def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
     """Is ``answer`` better than ``best``, both as filled in by ``cost``?
 
     Latency decides between equal energies (or products), energy between equal latencies, and
-    then the number of tiles transferred: each costs a round trip, whether or not hidden.
+    then how long the unit waits for tiles that arrive while nothing else is to be done.
     """
     if objective == ROOM:
         return bool(answer[EXCESS] < best[EXCESS])
@@ -43,15 +43,15 @@ def better(objective: int, answer: FloatArray, best: FloatArray) -> bool:
         return first < best_first
     if second != best_second:
         return second < best_second
-    return bool(answer[TRANSFERS] < best[TRANSFERS])
+    return bool(answer[EXPOSED] < best[EXPOSED])
 
 
 @kernel
 def worthwhile(objective: int, bound: FloatArray, best: FloatArray, slack: float) -> bool:
     """May something that costs at least ``bound`` be better than ``best``?
 
-    With ``slack``, by more than this share. The number of tiles transferred does not count:
-    the search does not look for the fewest among mappings that cost the same.
+    With ``slack``, by more than this share. Exposed time does not count: the search does not
+    look for the least among mappings that cost the same.
     """
     if objective == ROOM:
         return bool(bound[EXCESS] * (1.0 + slack) < best[EXCESS])
@@ -86,16 +86,17 @@ def value(objective: int, answer: FloatArray) -> float:
 
 @kernel
 def cost(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatArray) -> None:
-    """Fills ``answer`` with excess, latency, energy and transfers of some volumes.
+    """Fills ``answer`` with excess, latency, energy and exposed time of some volumes.
 
     The excess is by how much memories are too small, as shares of their sizes; infinite if an
-    axis is too short. What does not fit costs infinitely much. Transfers are tiles of shared
-    memories. ``scratch`` has two entries per memory. The energy is rounded, so that mappings
-    that cost the same are equal whatever order their energies are added in.
+    axis is too short. What does not fit costs infinitely much. Exposed are the transfers of first
+    tiles, and of all where a memory has no room for a second one. ``scratch`` has two entries per
+    memory. The energy is rounded, so that mappings that cost the same are equal whatever order
+    their energies are added in.
     """
     answer[EXCESS] = _excess(volumes, flows, scratch)
     if answer[EXCESS] > 0.0:
-        answer[TOTAL_PS] = answer[TOTAL_PJ] = answer[TRANSFERS] = np.inf
+        answer[TOTAL_PS] = answer[TOTAL_PJ] = answer[EXPOSED] = np.inf
         return
     energy = flows.fixed_pj + _traffic(volumes, flows, scratch)
     latency = _waits(volumes, flows, answer)
@@ -151,7 +152,7 @@ def _traffic(volumes: FloatArray, flows: Flows, busy: FloatArray) -> float:
 
 @kernel
 def _waits(volumes: FloatArray, flows: Flows, answer: FloatArray) -> float:
-    """Time of the steps or of round trips, whichever is longer; fills in the transfers.
+    """Time of the steps or of round trips, whichever is longer; fills in the exposed time.
 
     Loads wait for a free slot and then for the memory's latency.
     """
@@ -160,14 +161,15 @@ def _waits(volumes: FloatArray, flows: Flows, answer: FloatArray) -> float:
     steps = max(volumes[columns[0]], volumes[columns[1]] / flows.lanes)
     ticks = steps * flows.step_ticks + volumes[columns[2]] * flows.fold_ticks + flows.aside_ticks
     latency = max(np.ceil(ticks / flows.step_ticks_per_ps), flows.least_ps)
-    transfers = 0.0
+    exposed = 0.0
     for t in range(flows.tiles, flows.waits):
         visits = volumes[places[t, 2]]
         loads = volumes[places[t, 0]]
         if numbers[t, 2] > 0.0:
             loads *= volumes[places[t, 1]] - 1.0
         slots = numbers[t, 1] if visits > 1.0 else 1.0
-        transfers += visits
+        moving = volumes[places[t, 3]] * numbers[t, 3]
+        exposed += visits * numbers[t, 4] + (moving / visits if slots > 1.0 else moving)
         latency = max(latency, np.ceil(loads * numbers[t, 0] / slots))
-    answer[TRANSFERS] = transfers
+    answer[EXPOSED] = exposed
     return float(latency)

@@ -26,8 +26,9 @@ class Flows(NamedTuple):
     and energy of one), ``sums`` whose width depends on whether there are partial sums (volume,
     volume times lanes used, port, revisits; ticks and energy when final, ticks and energy when
     partial, how many are for free), ``tiles`` held (volume, memory, revisits, visits; bits when
-    final, bits when partial, slots) and ``waits`` for round trips (loads, own revisits, visits;
-    latency, slots, whether an output).
+    final, bits when partial, slots) and ``waits`` for round trips and first tiles (loads, own
+    revisits, visits, volume; latency, slots, whether an output, time to move one, time per visit
+    that only decides between equals).
     """
 
     places: PlaceArray
@@ -134,12 +135,29 @@ class _Terms:
             (s[pricing.COL_HELD], s[pricing.CHILD], s[pricing.COL_REVISITS], s[pricing.COL_VISITS]),
             (final, partial, slots),
         )
+        loads = s[pricing.COL_FRESH] if s[pricing.IS_OUTPUT] else s[pricing.COL_VISITS]
+        shared, latency_ps = bool(s[pricing.IS_SHARED]), float(s[pricing.LATENCY_PS])
+        self.waits.add(
+            (loads, s[pricing.COL_OWN_REVISITS], s[pricing.COL_VISITS], s[pricing.COL_PARENT]),
+            (
+                latency_ps if shared else 0.0,
+                slots,
+                float(s[pricing.IS_OUTPUT]),
+                final * self._ps_per_bit(s),
+                float(shared),
+            ),
+        )
+
+    def _ps_per_bit(self, s: list[int]) -> float:
+        """From one memory to the other; instances of a replicated one are reached all at once."""
+        ends = [(s[pricing.PARENT], bool(s[pricing.IS_OUTPUT]))]
         if s[pricing.IS_SHARED]:
-            loads = s[pricing.COL_FRESH] if s[pricing.IS_OUTPUT] else s[pricing.COL_VISITS]
-            self.waits.add(
-                (loads, s[pricing.COL_OWN_REVISITS], s[pricing.COL_VISITS]),
-                (float(s[pricing.LATENCY_PS]), slots, float(s[pricing.IS_OUTPUT])),
-            )
+            ends.append((s[pricing.CHILD], not s[pricing.IS_OUTPUT]))
+        return max(
+            self._port(memory, write=write).ticks_per_bit
+            / float(self.model.memories[memory][pricing.TICKS_PER_PS])
+            for memory, write in ends
+        )
 
     def _add_output(self, s: list[int]) -> None:
         """Reading partial sums back, and writing sums out."""
@@ -216,7 +234,7 @@ def flows(model: Model) -> Flows:
 
 
 def decisive(flows: Flows) -> IntArray:
-    """Columns that the cost depends on, except for the number of transfers.
+    """Columns that the cost depends on, except for the exposed time.
 
     Of two mappings, one that is nowhere larger in these costs no more than the other. Columns
     times the lanes used are left out: they only serve bounds.
@@ -246,7 +264,7 @@ def decisive(flows: Flows) -> IntArray:
 def compacted(flows: Flows) -> tuple[IntArray, Flows]:
     """Columns that bounds and costs need, and the terms over these alone.
 
-    Transfers are then counted of late memories only.
+    Exposed are then only transfers that are late.
     """
     kept = np.union1d(decisive(flows), flows.steps_columns.astype(np.int64))
     kept = np.union1d(kept, flows.places[flows.linear : flows.sums, 1].astype(np.int64))

@@ -64,7 +64,7 @@ def preset_orders(name: str, run: Execution) -> Iterator[StageOrder]:
     unrolled = frozenset(zip(_loops(name, preset, run), _axes(name, run), strict=True))
     for order in stage_orders(run):
         if _stays_longest(order.stages, preset.stays, run):
-            yield StageOrder(order.run, order.stages, order.shapes, unrolled)
+            yield StageOrder(order.run, order.stages, order.common, unrolled)
 
 
 def _loops(name: str, preset: Preset, run: Execution) -> tuple[str, ...]:

@@ -31,14 +31,23 @@ from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
 
+@dataclass(slots=True)
+class Common:
+    """What orders of stages of the same operator on the same unit have in common, made when first
+    needed: groups of which some dimensions are picked, classes of dimensions, contended axes."""
+
+    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
+    contended: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class StageOrder:
     """One order of stages and the tables of its mappings."""
 
     run: Execution
     stages: tuple[tuple[int, Memory], ...]
-    #: What orders of the same execution have in common, made when first needed.
-    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = field(default_factory=dict)
+    common: Common = field(default_factory=Common)
     #: Which dimension may be unrolled over which axis; any that the axis takes if not given.
     unrolled: frozenset[tuple[str, str]] | None = None
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
@@ -70,15 +79,22 @@ class StageOrder:
     @cached_property
     def contended(self) -> tuple[str, ...]:
         """Axes that more than one dimension may be unrolled over."""
-        operator = self.run.operator
-        wanting = {
-            axis.name: sum(
-                extent > 1 and operator.dim_class(dim) in axis.dim_classes
-                for dim, extent in operator.extents.items()
-            )
-            for axis in self.run.intrinsic.axes
-        }
-        return tuple(name for name, dims in wanting.items() if dims > 1)
+        if self.common.contended is None:
+            wanting = {
+                axis.name: sum(
+                    extent > 1 and self._dim_class(dim) in axis.dim_classes
+                    for dim, extent in self.run.operator.extents.items()
+                )
+                for axis in self.run.intrinsic.axes
+            }
+            self.common.contended = tuple(name for name, dims in wanting.items() if dims > 1)
+        return self.common.contended
+
+    def _dim_class(self, dim: str) -> str:
+        known = self.common.classes
+        if dim not in known:
+            known[dim] = self.run.operator.dim_class(dim)
+        return known[dim]
 
     def parent(self, stage: int) -> Memory:
         operand, memory = self.stages[stage]
@@ -135,7 +151,7 @@ class StageOrder:
     def _takes(self, axis: Axis, dim: str) -> bool:
         if self.unrolled is not None and (dim, axis.name) not in self.unrolled:
             return False
-        return self.run.operator.dim_class(dim) in axis.dim_classes
+        return self._dim_class(dim) in axis.dim_classes
 
     def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:
         """``[row, column]``: the group's factor of each volume.
@@ -162,10 +178,10 @@ class StageOrder:
 
     def shape(self, group: tuple[str, ...], picked: frozenset[str]) -> Group:
         """The group with some of its dimensions picked; the same for every order of stages."""
-        key = group, picked
-        if key not in self.shapes:
-            self.shapes[key] = group_shape(self.run, group, self.contended, picked)
-        return self.shapes[key]
+        key, known = (group, picked), self.common.shapes
+        if key not in known:
+            known[key] = group_shape(self.run, group, self.contended, picked)
+        return known[key]
 
     def mapping(self, chosen: dict[str, int], made_by: str) -> Mapping:
         """The mapping with the chosen tiling (its number) of each dimension."""
@@ -203,10 +219,10 @@ def _loops(current: dict[str, int], tiles: dict[str, int]) -> list[Loop]:
 
 def stage_orders(run: Execution) -> Iterator[StageOrder]:
     """Every order of stages that respects the hierarchy, past any memories that allow it."""
-    shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = {}
+    common = Common()
     for chosen in _bypasses(run):
         for stages in _stages_in_order(chosen):
-            yield StageOrder(chosen, stages, shapes)
+            yield StageOrder(chosen, stages, common)
 
 
 def distinct_orders(run: Execution) -> Iterator[StageOrder]:

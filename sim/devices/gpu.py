@@ -1,11 +1,13 @@
 """GPUs: a workload as the kernels that libraries would run, and prices for loop mappings.
 
-Roofline is the peak of the tensor cores and of the HBM; analytical the kernel model at the highest
-clock; event the same at the clock that the power limit allows while the workload is repeated.
+Roofline is the peak of the tensor cores, of the HBM and of the power; analytical the kernel model;
+event its thread blocks over time. All are at the highest clock that the power limit allows while
+the workload is repeated.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -139,62 +141,72 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
             allowed=store.size_bytes,
             detail="bytes of weights and inputs",
         )
-    times = {"roofline": found.least_us, "analytical": found.fast_us, "event": found.times_us}
+    times = {"roofline": found.least_us, "analytical": found.times_us, "event": found.event_us}
     latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]
     operators = tuple(
-        _operator(number, latency_ps, found, architecture)
+        _operator(number, latency_ps, found, architecture, fidelity)
         for number, latency_ps in enumerate(latencies)
     )
     return _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
 
 
 def _operator(
-    number: int, latency_ps: int, found: GpuRun, architecture: Architecture
+    number: int, latency_ps: int, found: GpuRun, architecture: Architecture, fidelity: str
 ) -> OperatorMetrics:
     launch = found.launches[number]
-    chip = chip_of(architecture)
-    memory, tensor = _part(architecture, Hbm).name, _part(architecture, TensorCores).name
-    rest = _part(architecture, Board)
-    core_ps, memory_ps = (
-        min(latency_ps, round(float(us[number]) * PS_PER_US))
-        for us in (found.core_us, found.memory_us)
-    )
-    rate = chip.rate(launch.call.dtype) * chip.sms * chip.clock_mhz
-    used = launch.macs / rate * PS_PER_US / latency_ps if latency_ps else 0.0
-    energy, in_hbm = (float(e[number]) * PJ_PER_UJ for e in (found.energy_uj, found.hbm_uj))
-    moved = int(found.hbm_bytes[number])
-    components = {
-        memory: ComponentMetrics(
-            busy_ps=memory_ps,
-            energy_pj=in_hbm,
-            read_bytes=moved,
-            write_bytes=0,
-            utilization=memory_ps / latency_ps if latency_ps else 0.0,
-        ),
-        tensor: ComponentMetrics(
-            busy_ps=core_ps,
-            energy_pj=energy - in_hbm,
-            read_bytes=0,
-            write_bytes=0,
-            utilization=used,
-        ),
-        rest.name: ComponentMetrics(
-            busy_ps=0,
-            energy_pj=rest.idle_w * latency_ps,
-            read_bytes=0,
-            write_bytes=0,
-            utilization=0.0,
-        ),
-    }
-    busiest = max((memory_ps, memory), (core_ps, tensor))
+    components = _components(number, latency_ps, found, architecture)
+    busiest = max(components.values(), key=lambda part: part.busy_ps)
+    names = [name for name, part in components.items() if part is busiest]
     return OperatorMetrics(
         name=launch.name,
         latency_ps=latency_ps,
         energy_pj=sum(c.energy_pj for c in components.values()),
-        bound_by=busiest[1] if busiest[0] > latency_ps / 2 else "latency",
+        bound_by=names[0] if busiest.busy_ps > latency_ps / 2 else "latency",
         macs=launch.macs,
         components=components,
+        gap=_gap(number, latency_ps, found) if fidelity == "event" else {},
     )
+
+
+def _components(
+    number: int, latency_ps: int, found: GpuRun, architecture: Architecture
+) -> dict[str, ComponentMetrics]:
+    """HBM, tensor cores and the board: how long each is kept busy, and used at its peak rate."""
+    rest = _part(architecture, Board)
+    core_ps, memory_ps, peak_ps, stream_ps = (
+        min(latency_ps, round(float(us[number]) * PS_PER_US))
+        for us in (found.core_us, found.memory_us, found.peak_us, found.stream_us)
+    )
+    energy, in_hbm = (float(e[number]) * PJ_PER_UJ for e in (found.energy_uj, found.hbm_uj))
+
+    def part(busy_ps: int, energy_pj: float, used_ps: int) -> ComponentMetrics:
+        return ComponentMetrics(
+            busy_ps=busy_ps,
+            energy_pj=energy_pj,
+            read_bytes=0,
+            write_bytes=0,
+            utilization=used_ps / latency_ps if latency_ps else 0.0,
+        )
+
+    memory = replace(
+        part(memory_ps, in_hbm, stream_ps),
+        read_bytes=int(found.read_bytes[number]),
+        write_bytes=int(found.written_bytes[number]),
+    )
+    return {
+        _part(architecture, Hbm).name: memory,
+        _part(architecture, TensorCores).name: part(core_ps, energy - in_hbm, peak_ps),
+        rest.name: part(0, rest.idle_w * latency_ps, 0),
+    }
+
+
+def _gap(number: int, latency_ps: int, found: GpuRun) -> dict[str, int]:
+    """Why the event simulation is above the analytical time: blocks that start one by one, and
+    rounds of blocks that do not overlap with each other."""
+    analytical_ps = round(float(found.times_us[number]) * PS_PER_US)
+    dispatch_ps = round(float(found.dispatch_us[number]) * PS_PER_US)
+    rest_ps = latency_ps - analytical_ps - dispatch_ps
+    return {cause: ps for cause, ps in (("dispatch", dispatch_ps), ("rounds", rest_ps)) if ps}
 
 
 def _assembled(

@@ -18,7 +18,7 @@ def dram(component: Dram) -> Price:
 
 @prices(Sram)
 def sram(component: Sram) -> Price:
-    return _memory(component)
+    return replace(_memory(component), banks=component.banks)
 
 
 @prices(Registers)

@@ -19,6 +19,8 @@ from sim.gpu.demand import Array, Call, Constants, Demand, missing_share, sizes,
 QUERY_TILE = 128
 KEY_TILE = 128
 DECODE_TILE = 128
+#: Of the kernel for fp32.
+PLAIN_TILE = 64
 #: Blocks fit into an SM while the depths of their heads add up to less than this: a block for a
 #: depth of 128 takes 86 KB of the 227 KB of shared memory.
 SHARED_DEPTH = 338
@@ -34,7 +36,7 @@ def attention(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand
     functions = {
         "sdpa.decode": _decode,
         "sdpa.prefill": _prefill,
-        "sdpa.plain32": _prefill,
+        "sdpa.plain32": _plain,
         "sdpa.grouped32": _unfused,
     }
     return functions[attention_key(calls[0])](calls, constants, chip)
@@ -74,9 +76,27 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     tile_us = constants["tile_us"] + constants["depth_us"] * depth / 128
     moved = _traffic(calls)
     core = waves * (longest * step_us + tile_us)
-    return _demand(
+    demand = _demand(
         calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth
     )
+    rounds = np.ceil(even)
+    return replace(demand, rounds=rounds, last_share=even - rounds + 1)
+
+
+def _plain(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    """On the CUDA cores: 64 queries a block, 64 keys a step; blocks on one SM share its pipes."""
+    b, h, sq, skv, d, causal = sizes(calls, "B", "H", "Sq", "Skv", "D", "causal")
+    query_tiles, key_tiles = np.ceil(sq / PLAIN_TILE), np.ceil(skv / PLAIN_TILE)
+    per_head = _steps(query_tiles, key_tiles, causal)
+    blocks = b * h * query_tiles
+    per_sm = np.ceil(blocks / chip.sms)
+    steps = np.where(per_sm <= 1, np.minimum(query_tiles, key_tiles), per_head / query_tiles)
+    steps = np.where(causal > 0, steps, key_tiles)
+    work = constants["work_us"] + constants["depth_us"] * d / 128
+    step_us = (constants["latency_us"] ** 3 + (per_sm * work) ** 3) ** (1 / 3)
+    core = (steps * step_us + per_sm * constants["tile_us"]) / chip.efficiency
+    macs = 2 * b * h * per_head * PLAIN_TILE**2 * d
+    return _demand(calls, _traffic(calls), core, constants, chip, macs)
 
 
 def _demand(
@@ -93,7 +113,15 @@ def _demand(
         scalar=b * h * sq * skv,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=_results(calls),
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
+
+
+def _results(calls: Sequence[Call]) -> Array:
+    b, h, sq, d = sizes(calls, "B", "H", "Sq", "D")
+    return np.asarray(b * h * sq * d * np.array([float(BYTES[c.dtype]) for c in calls]))
 
 
 def _splits(blocks: Array, key_tiles: Array, sms: int) -> Array:

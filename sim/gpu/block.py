@@ -172,4 +172,7 @@ def hot(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
         scalar=n,
         hbm_bytes=moved * (1 - cached),
         l2_bytes=moved,
+        written_bytes=n * 2 * (1 - cached),
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )

@@ -173,4 +173,7 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
         scalar=np.zeros_like(blocks),
         hbm_bytes=hbm,
         l2_bytes=blocks * steps * loaded * BYTES[products.dtype] + partial,
+        written_bytes=batch * m * n * products.result_bytes,
+        rounds=np.ceil(per_sm / found.resident),
+        last_share=np.full_like(blocks, 1.0),
     )

@@ -39,4 +39,7 @@ def collective(calls: Sequence[Call], constants: Constants, chip: Chip) -> Deman
         scalar=zeros,
         hbm_bytes=moved * HBM_PASSES,
         l2_bytes=zeros,
+        written_bytes=moved,
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )

@@ -22,6 +22,10 @@ from sim.gpu.products import product, product_key
 #: Bytes to whose multiples channels are padded, for the tensor cores.
 CHANNEL_BYTES = 16
 
+#: Groups of fewer channels run on the CUDA cores; several of at most so many are repacked.
+NARROW_GROUP = 4
+THIN_GROUP = 16
+
 #: Kernels of at least this size run on the older instructions (mma), whatever the channels.
 LARGE_KERNEL = 7
 
@@ -52,10 +56,15 @@ def _depthwise_class(call: Call) -> str:
 def _grouped_class(call: Call) -> str:
     """Groups whose channels fill 16 bytes are cut out one by one; others are repacked together."""
     p, size = call.params, BYTES[call.dtype]
-    each = math.gcd(p["C"] // p["groups"], p["K"] // p["groups"])
+    depth = p["C"] // p["groups"]
+    each = math.gcd(depth, p["K"] // p["groups"])
     if size == 4:
         return ".fp32"
-    return ".cut" if each * size % CHANNEL_BYTES == 0 and p["R"] > 1 else ".repacked"
+    if depth < NARROW_GROUP:
+        return ".narrow"
+    thin = p["groups"] > 2 and depth <= THIN_GROUP and p["R"] < LARGE_KERNEL
+    cut = each * size % CHANNEL_BYTES == 0 and p["R"] > 1 and not thin
+    return ".cut" if cut else ".repacked"
 
 
 def _as_product(call: Call) -> Call:
@@ -160,12 +169,18 @@ def _padded(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     copies = 2.0 * before + after + (after & ~before)
     bandwidth = chip.hbm_bytes_per_us * constants["copy_hbm"]
     copy_us = copies * constants["copy_us"] + copied / bandwidth
-    return replace(demand, fixed_us=demand.fixed_us + copy_us, hbm_bytes=demand.hbm_bytes + copied)
+    return replace(
+        demand,
+        fixed_us=demand.fixed_us + copy_us,
+        hbm_bytes=demand.hbm_bytes + copied,
+        written_bytes=demand.written_bytes + copied / 2,
+    )
 
 
 def _direct(
     calls: Sequence[Call], moved: Array, core: Array, constants: Constants, chip: Chip
 ) -> Demand:
+    _, _, result = _tensors(calls)
     zeros = np.zeros_like(moved)
     return Demand(
         core_us=core,
@@ -176,6 +191,9 @@ def _direct(
         scalar=moved,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=result,
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
 
 

@@ -30,7 +30,9 @@ class Demand:
 
     ``core_us`` is the time of what runs at the SM clock (tensor cores, CUDA cores, shared memory,
     L2) at the highest clock; ``memory_us`` that of the HBM, ``fixed_us`` launches and latencies.
-    The rest is work, for the energy: multiply-adds, other operations, bytes of HBM and of L2.
+    The rest is work, for the energy: multiply-adds, other operations, bytes of HBM (of which
+    ``written_bytes`` are results) and of L2. Thread blocks run in ``rounds``, one after the other;
+    in the last one ``last_share`` of the SMs have any.
     """
 
     core_us: Array
@@ -41,6 +43,9 @@ class Demand:
     scalar: Array
     hbm_bytes: Array
     l2_bytes: Array
+    written_bytes: Array
+    rounds: Array
+    last_share: Array
 
     def time_us(self, slowdown: Array | float = 1.0) -> Array:
         """Time of each kernel with a clock ``slowdown`` times lower.

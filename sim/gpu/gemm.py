@@ -141,4 +141,7 @@ def _with_tiles(
         scalar=np.zeros_like(blocks),
         hbm_bytes=hbm,
         l2_bytes=blocks * steps * load + partial * 8,
+        written_bytes=batch * m * n * products.result_bytes,
+        rounds=waves,
+        last_share=blocks / chip.sms - waves + 1,
     )

@@ -61,6 +61,9 @@ def _vectors(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
         scalar=zeros,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=m * n * size,
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
 
 

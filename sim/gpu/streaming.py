@@ -25,15 +25,25 @@ def elementwise_key(call: Call) -> str:
 def elementwise(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     (n,) = sizes(calls, "n")
     tensors = np.array([ELEMENTWISE_TENSORS[c.kind] * BYTES[c.dtype] for c in calls])
-    moved = n * tensors
+    written = n * np.array([float(BYTES[c.dtype]) for c in calls])
     return _streaming(
-        moved, n * constants["cycles"] / chip.sms / chip.clock_mhz, n, constants, chip
+        (n * tensors - written, written),
+        n * constants["cycles"] / chip.sms / chip.clock_mhz,
+        n,
+        constants,
+        chip,
     )
 
 
 def _streaming(
-    moved: Array, core_us: Array, scalar: Array, constants: Constants, chip: Chip
+    bytes_each: tuple[Array, Array],
+    core_us: Array,
+    scalar: Array,
+    constants: Constants,
+    chip: Chip,
 ) -> Demand:
+    """Of bytes read and written."""
+    moved = bytes_each[0] + bytes_each[1]
     zeros = np.zeros_like(moved)
     return Demand(
         core_us=core_us,
@@ -44,6 +54,9 @@ def _streaming(
         scalar=scalar,
         hbm_bytes=moved,
         l2_bytes=moved,
+        written_bytes=bytes_each[1],
+        rounds=zeros + 1,
+        last_share=zeros + 1,
     )
 
 
@@ -100,10 +113,18 @@ def _per_thread(calls: Sequence[Call], count: Array, cols: Array) -> Array:
     )
 
 
-def _padded(calls: Sequence[Call], cols: Array) -> Array:
+#: Softmax with so many values per row in the registers of one warp has few warps on an SM.
+HEAVY_COLS = 2048
+
+#: Row bytes at which half of a second pass over the row misses the L1.
+L1_ROW_BYTES = 16_384
+
+
+def _padded(calls: Sequence[Call], cols: Array, constants: Constants) -> Array:
     """Softmax of short rows computes on the next power of two."""
     power = 2 ** np.ceil(np.log2(np.maximum(cols, 32)))
-    return np.where([row_key(c) == "row_softmax.warp" for c in calls], power, cols)
+    heavy = power * np.where(power >= HEAVY_COLS, constants["heavy"], 1.0)
+    return np.where([row_key(c) == "row_softmax.warp" for c in calls], heavy, cols)
 
 
 def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
@@ -115,7 +136,11 @@ def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     stretch = 1 + constants["miss_stretch"] * missing_share(moved, constants)
     chain_ns = constants["element_latency_ns"] * _per_thread(calls, count, cols) * wide * stretch
     alone = (constants["row_latency_ns"] + chain_ns) * 1e-3
-    element_ns = constants["element_ns"] * _padded(calls, cols) * wide
-    through = count * (constants["row_ns"] + element_ns) * 1e-3 * chip_scale(chip)
-    demand = _streaming(moved, through, count * cols, constants, chip)
-    return replace(demand, fixed_us=demand.fixed_us + alone)
+    element_ns = constants["element_ns"] * _padded(calls, cols, constants) * wide
+    row_ns = constants["row_ns"] * np.where(size > 2, constants["wide_row"], 1.0)
+    through = count * (row_ns + element_ns) * 1e-3 * chip_scale(chip)
+    demand = _streaming((moved - result, result), through, count * cols, constants, chip)
+    again = cols * size / (cols * size + L1_ROW_BYTES) * constants["second_pass"]
+    return replace(
+        demand, memory_us=demand.memory_us * (1 + again), fixed_us=demand.fixed_us + alone
+    )

@@ -17,8 +17,9 @@ from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 from sim.gpu.chip import BYTES, Chip
-from sim.gpu.demand import Array, Call
-from sim.gpu.power import steady
+from sim.gpu.demand import Array, Call, Demand
+from sim.gpu.event import block_times
+from sim.gpu.power import Load, steady
 from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
@@ -48,31 +49,48 @@ ROWS = {"softmax": "row_softmax", "norm": "row_layernorm"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One kernel: the operator it is named after, and its multiply-accumulates."""
+    """One kernel: the operator it is named after, and its multiply-accumulates.
+
+    ``useful_macs`` leaves out those that a causal mask sets to zero.
+    """
 
     name: str
     call: Call
     macs: int
+
+    @property
+    def useful_macs(self) -> float:
+        p = self.call.params
+        if not p.get("causal"):
+            return float(self.macs)
+        return float(self.macs * (1 - (p["Sq"] - 1) / (2 * p["Skv"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRun:
     """A workload run again and again, all of it at one clock; arrays have a value per launch.
 
-    ``fast_us`` are the times at the highest clock, ``times_us`` those at the clock that the power
-    limit allows, ``least_us`` what the peaks of tensor cores and HBM alone would take.
-    ``energy_uj`` is above the idle power, ``hbm_uj`` the part of it that is spent in the HBM.
+    The clock is the highest at which the analytical times keep the power within its limit, for all
+    three fidelities. ``least_us`` is what the peaks of tensor cores and HBM and the power limit
+    alone would take, ``times_us`` the kernel model, ``event_us`` its thread blocks over time, of
+    which ``dispatch_us`` is because blocks do not start at once. ``peak_us`` and ``stream_us`` are
+    what the peaks of tensor cores and HBM would take. ``energy_uj`` is above the idle power,
+    ``hbm_uj`` the part of it that is spent in the HBM.
     """
 
     launches: tuple[Launch, ...]
     least_us: Array
-    fast_us: Array
     times_us: Array
+    event_us: Array
+    dispatch_us: Array
     core_us: Array
     memory_us: Array
+    peak_us: Array
+    stream_us: Array
     energy_uj: Array
     hbm_uj: Array
-    hbm_bytes: Array
+    read_bytes: Array
+    written_bytes: Array
 
 
 def launches(workload: Workload) -> Iterator[Launch]:
@@ -165,31 +183,56 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
     """Times and energies of every launch, the workload being repeated without a pause."""
     chosen = tuple(launches(workload))
     calls = [launch.call for launch in chosen]
-    load = load_of(calls, model)
+    load = in_order(load_of(calls, model))
     whole = replace(load, owner=np.zeros_like(load.owner), devices=np.ones(1))
-    slowdown = np.full(len(load.owner), float(steady(whole, model.machine).slowdown[0]))
+    slowdown = float(steady(whole, model.machine).slowdown[0])
     demand = load.demand
-
-    def each(values: Array) -> Array:
-        return np.asarray(np.bincount(load.owner, values, len(calls)))
-
     times = demand.time_us(slowdown)
-    macs = np.array([float(launch.macs) for launch in chosen])
-    rate = np.array([_rate(call, model.chip) for call in calls])
-    moved = each(demand.hbm_bytes)
+    peak = np.array([launch.useful_macs / _rate(launch.call, model.chip) for launch in chosen])
+    energy = model.machine.energy_uj(load, np.full_like(times, slowdown), times)
     per_byte = model.machine.constants["hbm_pj_per_byte"]
-    fast = each(demand.time_us())
+    blocks = [block_times(demand, number, slowdown, model.chip) for number in range(len(calls))]
     return GpuRun(
         launches=chosen,
-        least_us=np.minimum(fast, np.maximum(macs / rate, moved / model.chip.hbm_bytes_per_us)),
-        fast_us=fast,
-        times_us=each(times),
-        core_us=each(demand.core_us),
-        memory_us=each(demand.memory_us),
-        energy_uj=each(model.machine.energy_uj(load, slowdown, times)),
-        hbm_uj=moved * per_byte * 1e-6,
-        hbm_bytes=moved,
+        least_us=_least(demand, peak * slowdown, times, energy, model),
+        times_us=times,
+        event_us=np.array([found.time_us for found in blocks]),
+        dispatch_us=np.array([found.time_us - found.together_us for found in blocks]),
+        core_us=demand.core_us * slowdown,
+        memory_us=demand.memory_us,
+        peak_us=peak * slowdown,
+        stream_us=demand.hbm_bytes / model.chip.hbm_bytes_per_us,
+        energy_uj=energy,
+        hbm_uj=demand.hbm_bytes * per_byte * 1e-6,
+        read_bytes=demand.hbm_bytes - demand.written_bytes,
+        written_bytes=demand.written_bytes,
     )
+
+
+def in_order(load: Load) -> Load:
+    """Kernels in the order of their calls, each of which is one kernel."""
+    order = np.argsort(load.owner)
+    return Load(
+        demand=load.demand.reordered(order),
+        owner=load.owner[order],
+        mac_pj=load.mac_pj[order],
+        activity=load.activity[order],
+        devices=load.devices,
+    )
+
+
+def _least(demand: Demand, peak: Array, times: Array, energy: Array, model: GpuModel) -> Array:
+    """Roofline: peaks of the tensor cores and of the HBM and, over the whole, of the power."""
+    chip = model.chip
+    roof = np.maximum(peak, demand.hbm_bytes / chip.hbm_bytes_per_us)
+    if (roof > times * (1 + 1e-9)).any():
+        number = int(np.argmax(roof / times))
+        raise ArithmeticError(f"kernel {number}: {times[number]} us beats its roof {roof[number]}")
+    limit_w = chip.power_limit_w * model.machine.constants["limit"]
+    needed = float(energy.sum()) / (limit_w - chip.idle_w)
+    missing = max(0.0, needed - float(roof.sum()))
+    room = times - roof
+    return np.asarray(roof + room * min(1.0, missing / max(float(room.sum()), 1e-12)))
 
 
 def _rate(call: Call, chip: Chip) -> float:

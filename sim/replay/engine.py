@@ -9,7 +9,7 @@ import simpy
 
 from sim.deadlock import deadlock
 from sim.device_port import DevicePort
-from sim.devices import dram_burst
+from sim.devices import banked_sram, dram_burst
 from sim.engines import Simulated
 from sim.process import World
 from sim.replay.image import CAUSES, FINISH, LOST, TIME, Image
@@ -68,6 +68,14 @@ def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:
     device = done.devices.get(watched_port or "")
     if device is None:
         return Simulated(latency_ps=done.latency_ps, lost_ps=lost)
+    if device.is_banked:
+        working = int(device.state[banked_sram.WORKING])
+        return Simulated(
+            latency_ps=done.latency_ps,
+            lost_ps=lost,
+            working_ps=working,
+            slower_by="bank_conflict",
+        )
     lost |= {cause: int(device.state[at]) for cause, at in BUS_CAUSES.items()}
     working = int(device.state[dram_burst.DATA_PS])
     return Simulated(latency_ps=done.latency_ps, lost_ps=lost, working_ps=working)

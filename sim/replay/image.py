@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sim.arbiter import ArbitratedPort, Ask, Demand
 from sim.deadlock import Jam
 from sim.device_port import DevicePort
+from sim.devices.banked_sram import QUIET
 from sim.devices.dram_burst import COLUMN_FREE
 from sim.process import Channel, EndOfLoop, Instruction, Issue, Process, Put, Take, Transfer
 from sim.scripts import Cast, DeviceTransfer, LoopUse
@@ -74,9 +75,10 @@ PLACE_PROCESS, PLACE_DEMAND, PLACE_SINCE = range(3)
 PLACE_FIELDS = 3
 
 # A transfer: where the device's state and timing are, and where the operand lies (its base,
-# size and cursor), how much is moved, and whether it is written.
-STATE, STATE_END, TIMING, TIMING_END, REGION, SIZE, IS_WRITE = range(7)
-TRANSFER_FIELDS = 7
+# size and cursor), how much is moved, whether it is written, and whether the device is a memory
+# with several banks.
+STATE, STATE_END, TIMING, TIMING_END, REGION, SIZE, IS_WRITE, IS_BANKED = range(8)
+TRANSFER_FIELDS = 8
 BASE, ROOM, CURSOR = range(3)
 
 # A channel, a ring of tokens: the oldest, how many there are, who waits, and where the ring is.
@@ -127,7 +129,10 @@ class Image:
         for port, wake in zip(self.arbitrated, self.wakes[len(self.rows) :], strict=True):
             self._write_port(port, wake)
         free = {port.name: cell for port, cell in self.ports.items()}
-        free |= {port.name: row[STATE] + COLUMN_FREE for port, row in self.devices.items()}
+        free |= {
+            port.name: row[STATE] + (QUIET if port.is_banked else COLUMN_FREE)
+            for port, row in self.devices.items()
+        }
         self._write_head(free.get(watched_port or "", NOTHING))
         self.array: IntArray = np.array(self.cells, dtype=np.int64)
 
@@ -151,7 +156,7 @@ class Image:
         port, access = transfer.port, transfer.access
         *device, regions = self.devices[port]
         region = regions + port.region(access) * port.regions.shape[1]
-        return (*device, region, access.size_bytes, int(access.is_write))
+        return (*device, region, access.size_bytes, int(access.is_write), int(port.is_banked))
 
     def _channel(self, channel: Channel) -> int:
         if channel not in self.channels:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from mapper.compiled import compiled
+from sim.devices.banked_sram import QUIET, touch
 from sim.devices.dram_burst import COLUMN_FREE, FRONT, serve
 from sim.replay.image import (
     ADMITTED,
@@ -35,6 +36,7 @@ from sim.replay.image import (
     HELD_BACK,
     HOLDER,
     IMPORTANCE,
+    IS_BANKED,
     IS_WRITE,
     LAST,
     LAST_MOVE,
@@ -80,6 +82,8 @@ from sim.replay.image import (
 @compiled
 def move_tile(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int, int]:
     """Ask a device: when its bus is there for a tile, when it has done it, when the data is."""
+    if m[transfer + IS_BANKED]:
+        return touch_banks(transfer, p, ready, m)
     state = m[m[transfer + STATE] : m[transfer + STATE_END]]
     timing = m[m[transfer + TIMING] : m[transfer + TIMING_END]]
     region, size = m[transfer + REGION], m[transfer + SIZE]
@@ -94,6 +98,20 @@ def move_tile(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int,
     m[region + CURSOR] = (m[region + CURSOR] + size) % m[region + ROOM]
     there = serve(state, timing, address, size, m[transfer + IS_WRITE], ready)
     return max(free, ready + timing[FRONT]), state[COLUMN_FREE], there
+
+
+@compiled
+def touch_banks(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int, int]:
+    """As ``move_tile``, for a memory with several banks."""
+    state = m[m[transfer + STATE] : m[transfer + STATE_END]]
+    constants = m[m[transfer + TIMING] : m[transfer + TIMING_END]]
+    region, size = m[transfer + REGION], m[transfer + SIZE]
+    if state[QUIET] < ready and m[transfer + STATE] + QUIET == m[WATCHED]:
+        explain(state[QUIET], ready, p, m)
+    address = m[region + BASE] + m[region + CURSOR]
+    m[region + CURSOR] = (m[region + CURSOR] + size) % m[region + ROOM]
+    end = touch(state, constants, address, size, ready)
+    return ready, end, end
 
 
 @compiled

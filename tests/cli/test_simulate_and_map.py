@@ -16,6 +16,7 @@ SIMULATE = {
     "energy_pj",
     "dynamic_energy_pj",
     "area_mm2",
+    "area_without",
     "power_w",
     "macs",
     "fidelity",

@@ -89,6 +89,13 @@ def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: s
     assert wanted - len(points) <= 1
 
 
+def test_a_run_that_was_cut_short_has_the_first_points_of_its_plan() -> None:
+    found = {named(row) for row in read("h200_hard2_library.csv")}
+    first = planned_points("hard", 12)[: len(found) + 4]
+    assert len(found) > 500
+    assert found <= {(p.kind, json.dumps(p.params), p.dtype) for p in first}
+
+
 def test_operands_start_aligned_and_apart() -> None:
     point = next(p for p in library_points(0) if p.kind == "gemm" and p.params["K"] % 8)
     call, other = calls_of(point, 0, None, "cpu")[:2]

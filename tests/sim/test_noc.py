@@ -96,6 +96,14 @@ def test_energy_is_per_byte_and_link(tmp_path: Path) -> None:
             assert math.isclose(part.energy_pj, links * moved * 0.05, rel_tol=0.02)
 
 
+def test_the_area_is_that_of_all_nodes_or_said_to_be_missing(tmp_path: Path) -> None:
+    unknown = meshed(tmp_path)
+    known = meshed(tmp_path, area="0.02 mm2")
+    assert unknown.without_area == metrics_of(unknown, SPEC).area_without == ("noc",)
+    assert known.without_area == metrics_of(known, SPEC).area_without == ()
+    assert known.area_mm2 == pytest.approx(unknown.area_mm2 + 16 * 0.02)
+
+
 @pytest.mark.parametrize("topology", ["crossbar", "mesh", "ring"])
 def test_the_models_are_ordered(tmp_path: Path, topology: str) -> None:
     architecture = meshed(tmp_path, topology=topology, link_bandwidth="2 B/cycle")

@@ -17,13 +17,19 @@ from dse.cli import arguments, inputs
 from dse.cli.compiling import processors, say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
+from dse.cli.rejected import print_rejections
 from dse.cli.schedules import print_on_cores, print_schedule
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
+<<<<<<< HEAD
 from dse.scheduling import place, schedule, simulated
 from mapper.cost import Metrics
+=======
+from dse.scheduling import place, schedule
+from mapper.cost import InfeasibleError, Metrics
+>>>>>>> main
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
@@ -32,6 +38,7 @@ from mapper.search.presets import PRESETS
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
+from sim.memory import check_outermost
 from sim.models import cost_model
 from sim.plan import evaluate_plan
 from sim.prices import price
@@ -204,9 +211,15 @@ def find(
     seconds: dict[str, float] = {}
     say_if_compiling()
     started = time.perf_counter()
-    for name, result in each:
-        searched[name], seconds[name] = result, time.perf_counter() - started
-        started = time.perf_counter()
+    check_outermost(workload, architecture)
+    try:
+        for name, result in each:
+            searched[name], seconds[name] = result, time.perf_counter() - started
+            started = time.perf_counter()
+    except InfeasibleError:
+        refused = next(o for o in workload.operators if o.name not in searched)
+        print_rejections(workload, refused, architecture)
+        raise
     mappings = {name: result.mapping for name, result in searched.items()}
     metrics = cost_model("analytical").evaluate(workload, architecture, mappings)
     return Found(

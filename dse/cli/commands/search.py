@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from arch.errors import InputError, Problem
-from dse.cli import arguments, exits, inputs
+from dse.cli import arguments, engines, exits, inputs
 from dse.cli.console import messages, print_json, results
 from dse.cli.search_progress import Progress
 from dse.cli.search_summary import print_summary
@@ -26,7 +26,6 @@ from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
 from dse.trial import Trial
-from sim.engines import DEFAULT, ENGINES
 from sim.models import EVENT
 
 #: Where searches go that were not told where to go.
@@ -49,7 +48,7 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Processes that evaluate.  [default: one per core]"),
     ] = None,
-    engine: arguments.Engine = DEFAULT,
+    engine: arguments.Engine = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an earlier run.")] = False,
     as_json: arguments.Json = False,
 ) -> None:
@@ -59,8 +58,8 @@ def run(
     interruptions nor the number of workers change the result.
     """
     workers = cores() if workers is None else inputs.positive("--workers", workers)
-    inputs.choice("--engine", engine, tuple(ENGINES))
     asked = load_search(config)
+    used = engines.chosen(engine, asked.fidelity)
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
     run_dir = inputs.output_folder("--out", directory(asked, out, resume=resume))
@@ -73,11 +72,11 @@ def run(
                 workers=min(workers, asked.batch),
                 resume=resume,
                 on_trial=progress.show,
-                engine=engine,
+                engine=used,
             )
         )
     seconds = time.perf_counter() - started
-    conclude(study, seconds, engine, as_json=as_json)
+    conclude(study, seconds, used, as_json=as_json)
     raise typer.Exit(exit_code(study))
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
 
 from arch.load import load_architecture
 from arch.spec import Architecture
-from dse.cli import arguments, inputs, memory_options, offline_plan, views
+from dse.cli import arguments, engines, inputs, views
 from dse.cli.compiling import processors, say_if_compiling
 from dse.cli.console import messages, print_json, results
 from dse.cli.pictures import Pictures
-from dse.cli.schedules import totals
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
@@ -21,9 +21,8 @@ from mapper.search.exact import OBJECTIVES
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
-from sim.engines import DEFAULT, ENGINES
 from sim.kernel_models import runs_kernels
-from sim.models import FIDELITIES
+from sim.models import EVENT, FIDELITIES
 
 
 def run(
@@ -34,7 +33,7 @@ def run(
     ] = "event",
     objective: arguments.Objective = "edp",
     assignments: arguments.Assignments = None,
-    engine: arguments.Engine = DEFAULT,
+    engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
@@ -52,30 +51,40 @@ def run(
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
-    inputs.choice("--engine", engine, tuple(ENGINES))
     pictures = Pictures.asked(trace, trace_window, timeline)
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
-    architecture = memory_options.asked(planner, memory_map, architecture)
+    if planner is not None or memory_map is not None:
+        architecture = _needed("memory_options").asked(planner, memory_map, architecture)
     if write_plan is not None:
-        offline_plan.check(write_plan, workload, architecture)
+        _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
         pictures.refuse("a stream of requests has no timeline")
+        engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
         run_stream(architecture, workload, as_json=as_json)
         return
+    pictures.check_fidelity(fidelity)
+    threads = Method(threads=processors())
+    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse, method=threads)
     network = load_workload(workload)
-    if architecture.cores > 1:
-        note = "one core runs everything here; dse map --fuse places a network on all"
-        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
-    if not runs_kernels(architecture):
-        say_if_compiling()
-    way = Way(engine=engine, fuse=fuse, method=Method(threads=processors()))
+    _check_kernels(architecture, engine, fidelity)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
-        memory_options.draw_map(network, architecture, memory_map)
+        _needed("memory_options").draw_map(network, architecture, memory_map)
     if write_plan is not None:
-        offline_plan.write(write_plan, workload, network, architecture)
+        _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
+
+
+def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
+    """What is said before anything is computed that takes time."""
+    if architecture.cores > 1:
+        note = "one core runs everything here; dse map --fuse places a network on all"
+        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
+    if runs_kernels(architecture):
+        engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
+    else:
+        say_if_compiling("mapper" if fidelity != EVENT else "sim")
 
 
 def _show(
@@ -87,7 +96,14 @@ def _show(
         print_json(metrics_document(metrics) | folded | simulation.schedule_document())
         return
     if simulation.schedule is not None:
-        for name, text in totals(simulation.schedule):
+        schedules = _needed("schedules")
+        for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
-    memory_options.show(network, architecture)
+    if runs_kernels(architecture):
+        _needed("memory_options").show(network, architecture)
+
+
+def _needed(module: str) -> Any:
+    """Modules that few runs need (for microcontrollers, fused networks) and that import much."""
+    return importlib.import_module(f"dse.cli.{module}")

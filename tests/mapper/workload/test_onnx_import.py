@@ -42,12 +42,12 @@ def model(
     weights: dict[str, NDArray[Any]],
     domain: str = "",
 ) -> Any:
-    """A model whose output is the last node's first result."""
+    """Its output is the last node's first result."""
     graph = onnx.helper.make_graph(
         nodes,
         "test",
-        [onnx.helper.make_tensor_value_info(n, FLOAT, shape) for n, shape in inputs.items()],
-        [onnx.helper.make_tensor_value_info(nodes[-1].output[0], FLOAT, None)],
+        [info(n, FLOAT, shape) for n, shape in inputs.items()],
+        [info(nodes[-1].output[0])],
         [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
     imports = [onnx.helper.make_opsetid("", 18)]

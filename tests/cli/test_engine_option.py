@@ -1,0 +1,67 @@
+"""Is what is asked of an engine, or of pictures of its run, done or refused, never ignored?"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from dse.cli.console import table
+from tests.cli.running import Dse
+
+GEMM = ("--workload", "gemm:M=8,N=8,K=8")
+STREAM = ("--arch", "hbm2_8ch", "--workload", "stream:bytes=64KiB,pattern=sequential")
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (("--arch", "tiny", *GEMM, "--fidelity", "roofline"), "this one is roofline"),
+        (("--arch", "tiny", *GEMM, "--fidelity", "analytical"), "this one is analytical"),
+        (("--arch", "h200", *GEMM), "h200 runs kernels of a library"),
+        (STREAM, "in compiled code only"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["simpy", "replay"])
+def test_an_engine_is_refused_where_none_runs(
+    dse: Dse, command: tuple[str, ...], complaint: str, engine: str
+) -> None:
+    done = dse("simulate", *command, "--engine", engine)
+    assert (done.code, done.out) == (2, "")
+    assert "--engine" in done.err
+    assert complaint in done.err
+
+
+def test_a_search_without_simulations_refuses_an_engine(dse: Dse, tmp_path: Path) -> None:
+    done = dse("search", "resnet18_edge", "--out", tmp_path / "run", "--engine", "simpy")
+    assert done.code == 2
+    assert "--engine: runs simulations at fidelity event; this one is analytical" in done.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--trace", "--timeline"])
+@pytest.mark.parametrize("fidelity", ["roofline", "analytical"])
+def test_pictures_are_refused_at_other_fidelities(
+    dse: Dse, tmp_path: Path, option: str, fidelity: str
+) -> None:
+    name = tmp_path / "picture.png"
+    done = dse("simulate", "--arch", "tiny", *GEMM, "--fidelity", fidelity, option, name)
+    assert done.code == 2
+    assert f"{option}: pictures are of a run at fidelity event, not {fidelity}" in done.err
+
+
+@pytest.mark.parametrize(
+    "rows", [[], [("a", "1,000", "µ")], [("conv1", "1", "x"), ("b", "22", "a longer one")]]
+)
+def test_a_table_is_laid_out_as_rich_does(rows: list[tuple[str, ...]]) -> None:
+    """On a terminal as wide as the table, and on one a column too narrow."""
+    ours = table("", ("operator", ">MACs", "bound by"), rows)
+    for width in (12, 15, 21, 22, 24, 26, 29, 30, 31, 80):
+        drawn = []
+        for thing in (ours, ours.folded()):
+            console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+            console.print(thing)
+            drawn.append(console.file.getvalue())
+        assert drawn[0] == drawn[1]
