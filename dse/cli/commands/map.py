@@ -23,13 +23,8 @@ from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
-<<<<<<< HEAD
 from dse.scheduling import place, schedule, simulated
-from mapper.cost import Metrics
-=======
-from dse.scheduling import place, schedule
 from mapper.cost import InfeasibleError, Metrics
->>>>>>> main
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method

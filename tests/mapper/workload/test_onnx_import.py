@@ -29,6 +29,7 @@ onnx = pytest.importorskip("onnx")
 
 Array = NDArray[np.float32]
 node = onnx.helper.make_node
+info = onnx.helper.make_tensor_value_info
 FLOAT = onnx.TensorProto.FLOAT
 
 
@@ -47,7 +48,7 @@ def model(
         nodes,
         "test",
         [info(n, FLOAT, shape) for n, shape in inputs.items()],
-        [info(nodes[-1].output[0])],
+        [info(nodes[-1].output[0], FLOAT, None)],
         [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
     imports = [onnx.helper.make_opsetid("", 18)]
@@ -179,18 +180,18 @@ def recurrent(operator: str, gates: int, **attributes: Any) -> Case:
 
 
 def written(kind: str, body: Any, *inputs: str, **others: Any) -> Case:
-    """A branch or a loop around a product; what decides stands in the file."""
+    """Around a product; what decides stands in the file."""
     weights = {"go": np.array(True), "three": ints(3), "w": random(4, 4)}
     return [node(kind, list(inputs), ["y"], **body, **others)], [2, 4], weights
 
 
-def info(name: str, kind: int = FLOAT, shape: list[int] | None = None) -> Any:
-    return onnx.helper.make_tensor_value_info(name, kind, shape)
-
-
 def branches() -> Case:
-    taken = onnx.helper.make_graph([node("MatMul", ["x", "w"], ["p"])], "then", [], [info("p")])
-    other = onnx.helper.make_graph([node("Relu", ["x"], ["q"])], "else", [], [info("q")])
+    taken = onnx.helper.make_graph(
+        [node("MatMul", ["x", "w"], ["p"])], "then", [], [info("p", FLOAT, None)]
+    )
+    other = onnx.helper.make_graph(
+        [node("Relu", ["x"], ["q"])], "else", [], [info("q", FLOAT, None)]
+    )
     return written("If", {"then_branch": taken, "else_branch": other}, "go")
 
 
@@ -198,7 +199,10 @@ def loop() -> Case:
     nodes = [node("MatMul", ["h", "w"], ["n"]), node("Identity", ["c"], ["d"])]
     given = [info("i", onnx.TensorProto.INT64, []), info("c", onnx.TensorProto.BOOL, [])]
     body = onnx.helper.make_graph(
-        nodes, "body", [*given, info("h")], [info("d", onnx.TensorProto.BOOL, []), info("n")]
+        nodes,
+        "body",
+        [*given, info("h", FLOAT, None)],
+        [info("d", onnx.TensorProto.BOOL, []), info("n", FLOAT, None)],
     )
     return written("Loop", {"body": body}, "three", "go", "x")
 
@@ -381,8 +385,8 @@ def test_a_shape_that_depends_on_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_depends_on_data_is_refused(tmp_path: Path) -> None:
-    built_nodes, _, weights = branches()
-    del weights["go"], weights["three"]
+    built_nodes, _, _ = branches()
+    weights = {"w": random(4, 4)}
     first = [node("ReduceSum", ["x"], ["s"], keepdims=0), node("Cast", ["s"], ["go"], to=9)]
     built = model([*first, *built_nodes], {"x": [2, 4]}, weights)
     with pytest.raises(InputError, match="its condition depends on data"):
