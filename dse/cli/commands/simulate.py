@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
+from dse.tokens import flops_utilization, token_rates
 from mapper.search.exact import OBJECTIVES
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
@@ -76,6 +78,14 @@ def run(
     _show(network, architecture, simulation, as_json=as_json)
 
 
+def _rates(network: Workload, architecture: Architecture, simulation: Simulation) -> dict[str, Any]:
+    """MFU of a GPU, and what a language model costs per token."""
+    rates = token_rates(network, simulation.metrics)
+    used = flops_utilization(architecture, simulation.metrics)
+    found = {} if used is None else {"mfu": used}
+    return found | ({} if rates is None else asdict(rates))
+
+
 def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
     """What is said before anything is computed that takes time."""
     if architecture.cores > 1:
@@ -92,14 +102,16 @@ def _show(
 ) -> None:
     metrics = simulation.metrics
     if as_json:
-        folded = {"folded": list(network.folded)}
-        print_json(metrics_document(metrics) | folded | simulation.schedule_document())
+        more = {"folded": list(network.folded)} | _rates(network, architecture, simulation)
+        print_json(metrics_document(metrics) | more | simulation.schedule_document())
         return
     if simulation.schedule is not None:
         schedules = _needed("schedules")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
+    for name, text in views.rates(network, architecture, metrics):
+        results().print(f"  {name:<12} {text}")
     if runs_kernels(architecture):
         _needed("memory_options").show(network, architecture)
 
