@@ -29,7 +29,6 @@ from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
-from mapper.search.presets import PRESETS
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
@@ -51,14 +50,6 @@ class Found:
     seconds: dict[str, float]
     metrics: Metrics
     objective: str
-
-
-Given = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
-    ),
-]
 
 
 def mappable(architecture: Architecture) -> Architecture:
@@ -87,7 +78,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
-    mapping: Given = None,
+    mapping: arguments.Mapping = None,
     assignments: arguments.Assignments = None,
     unroll: arguments.Unroll = None,
     fuse: arguments.Fuse = False,
