@@ -69,6 +69,8 @@ def _rectangle(axes: Axes, extent: Extent, plan: MemoryPlan, colour: object) -> 
             va="center",
             fontsize=FONT_PT,
             clip_on=True,
+            zorder=5,
+            bbox={"facecolor": "white", "alpha": 0.55, "linewidth": 0, "pad": 0.8},
         )
 
 

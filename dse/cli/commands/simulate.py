@@ -60,28 +60,18 @@ def run(
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     pictures = Pictures.asked(trace, trace_window, timeline)
-    architecture = load_architecture(arch, inputs.overrides(assignments or []))
-    memory = {
-        "planner": planner,
-        "ram_limit": ram_limit,
-        "latency_limit": latency_limit,
-        "tradeoffs": tradeoffs,
-        "memory_map": memory_map,
-    }
-    if any(memory.values()):
-        architecture = _needed("memory_options").checked(architecture, memory)
+    limits = {"ram_limit": ram_limit, "latency_limit": latency_limit, "tradeoffs": tradeoffs}
+    memory = limits | {"planner": planner, "memory_map": memory_map}
+    architecture = _architecture(arch, assignments, memory)
     if write_plan is not None:
         _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
-        pictures.refuse("a stream of requests has no timeline")
-        engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
-        run_stream(architecture, workload, as_json=as_json)
+        _stream(architecture, workload, engine, pictures, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
-    chosen = engines.chosen(engine, fidelity)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
-    way = _way(architecture, chosen, mapping, fuse=fuse)
+    way = _way(architecture, engines.chosen(engine, fidelity), mapping, fuse=fuse)
     simulation = _simulated(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
@@ -89,6 +79,26 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, tradeoffs=tradeoffs, as_json=as_json)
+
+
+def _architecture(arch: str, assignments: list[str] | None, memory: dict[str, Any]) -> Architecture:
+    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    if any(memory.values()):
+        architecture = _needed("memory_options").checked(architecture, memory)
+    return architecture
+
+
+def _stream(
+    architecture: Architecture,
+    workload: str,
+    engine: str | None,
+    pictures: Pictures,
+    *,
+    as_json: bool,
+) -> None:
+    pictures.refuse("a stream of requests has no timeline")
+    engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
+    run_stream(architecture, workload, as_json=as_json)
 
 
 def _simulated(
