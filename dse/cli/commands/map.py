@@ -23,7 +23,7 @@ from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
-from dse.scheduling import place, schedule
+from dse.scheduling import place, schedule, simulated
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -157,12 +157,13 @@ def run_on_cores(
 ) -> None:
     """The schedule with its units on all cores, beside the best one on a single core."""
     found = place(workload, architecture, objective)
+    run = simulated(workload, architecture, found)
     if as_json:
-        print_json(cores_document(found))
+        print_json(cores_document(found, run))
         return
     title = f"{workload.name} on {architecture.cores} cores of {architecture.name}"
     results().print(f"{title}, for least {objective}")
-    print_on_cores(results(), found)
+    print_on_cores(results(), found, run)
 
 
 def only(workload: Workload, name: str) -> Workload:
