@@ -302,13 +302,13 @@ def main() -> None:
         if options.record and peer.python is not None:
             record(peer, totals)
         if totals.ours_s:
+            ratios = (totals.peer_s / seconds for seconds in (totals.ours_s, totals.shipped_s))
             print(
                 f"{peer.name}, unrolling fixed: {totals.peer_s:.1f} CPU s; this tool "
                 f"{totals.ours_s:.2f} under that convention, {totals.shipped_s:.2f} on ws16 as "
-                f"shipped ({totals.peer_s / totals.ours_s:.0f} and {totals.peer_s / totals.shipped_s:.0f} "
-                f"times less). Lowest EDP in "
-                f"{totals.lowest} of {totals.compared}; energies of the same mapping differ by at "
-                f"most {totals.largest_difference:.2%}."
+                f"shipped ({' and '.join(f'{ratio:.0f}' for ratio in ratios)} times less). Lowest "
+                f"EDP in {totals.lowest} of {totals.compared}; energies of the same mapping differ "
+                f"by at most {totals.largest_difference:.2%}."
             )
 
 
