@@ -1,4 +1,4 @@
-"""How many kernels are predicted per second.
+"""How many kernels are predicted per second: analytical, and with thread blocks over time.
 
 OMP_NUM_THREADS=1 python benchmarks/gpu_speed.py
 """
@@ -12,7 +12,8 @@ from arch.load import load_architecture
 from dse.validation import MEASURED, read_rows
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
-from sim.gpu.predict import predict
+from sim.gpu.event import block_times
+from sim.gpu.predict import load_of, predict
 
 ROUNDS = 5
 
@@ -31,6 +32,12 @@ def main() -> None:
                 predict(part, model)
         spent_s = time.process_time() - began_s
         print(f"{size:15,d}   {ROUNDS * sum(map(len, chosen)) / spent_s:22,.0f}")
+    began_s = time.process_time()
+    load = load_of(calls, model)
+    for number in range(len(load.owner)):
+        block_times(load.demand, number, 1.0, model.chip)
+    spent_s = time.process_time() - began_s
+    print(f"event simulation: {len(load.owner) / spent_s:,.0f} kernels per CPU second")
 
 
 if __name__ == "__main__":

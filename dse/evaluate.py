@@ -16,6 +16,7 @@ from dse.mapping_document import mapping_document
 from dse.simulation import Simulation, Way, simulate
 from dse.trial import TrialState
 from mapper.cost import InfeasibleError
+from mapper.memory_plan.mcu import core_of, is_planned, plan_on
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from sim.engines import DEFAULT
@@ -75,6 +76,7 @@ class PointEvaluator:
         except InfeasibleError as error:
             return self._unmapped(architecture, str(error), {FITS: error.violation})
         totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
+        totals |= self._ram(architecture)
         reason = broken(self.config.constraints, totals)
         return Outcome(
             state=TrialState.INFEASIBLE if reason else TrialState.COMPLETE,
@@ -98,7 +100,7 @@ class PointEvaluator:
         is defined; its constraints are at least as far from being met as these say."""
         try:
             costs = {spec: least_costs(w, architecture) for spec, w in self.workloads.items()}
-            totals = self._totals(architecture, costs)
+            totals = self._totals(architecture, costs) | self._ram(architecture)
         except InfeasibleError:
             totals = {}
         return Outcome(
@@ -109,6 +111,14 @@ class PointEvaluator:
             metrics=None,
             cost_model_calls=len(self.workloads),
         )
+
+    def _ram(self, architecture: Architecture) -> dict[str, float]:
+        """Of a microcontroller: the plan of the network that needs the most, fitting or not."""
+        if not is_planned(architecture):
+            return {}
+        reserved = core_of(architecture).kernels.reserved_bytes
+        peaks = (plan_on(w, architecture).peak_bytes for w in self.workloads.values())
+        return {"ram_bytes": float(max(peaks) + reserved)}
 
     def _totals(self, architecture: Architecture, costs: Mapping[str, _Cost]) -> dict[str, float]:
         """Every quantity, by key; time and energy are weighted sums over the workloads."""

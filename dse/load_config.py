@@ -29,6 +29,7 @@ from dse.quantities import QUANTITIES
 from dse.samplers import SAMPLERS
 from dse.search_schema import FORMS, SearchModel
 from dse.space import Parameter, Space
+from mapper.memory_plan.mcu import is_planned
 from mapper.workload.load import check_workload
 
 #: Points drawn to see whether values that are allowed one by one are allowed together.
@@ -179,12 +180,19 @@ class _Draft:
             self.sampler = SamplerSettings(name=name, options=checked.model_dump())
 
     def _flat(self, data: Mapping[str, Any]) -> None:
-        """An area that is zero for lack of a technology can be neither minimised nor limited."""
+        """An area that is zero for lack of a technology can be neither minimised nor limited; nor
+        can SRAM that nobody plans."""
         area = None if self.architecture is None else self.architecture.area_mm2
         objectives = data.get("objectives")
         if area == 0 and isinstance(objectives, list) and "area" in objectives:
             message = "'area' is zero for every design: the architecture gives no areas"
             self.wrong.append(Finding(("objectives",), message))
+        if self.architecture is None or is_planned(self.architecture):
+            return
+        for key in ("objectives", "constraints"):
+            named = data.get(key)
+            if isinstance(named, list | Mapping) and "ram" in named:
+                self.wrong.append(Finding((key,), "'ram' is known of microcontrollers only"))
 
 
 def _expand_into(

@@ -68,6 +68,13 @@ QUANTITIES = {
             show=units.format_area_mm2,
         ),
         Quantity(
+            name="ram",
+            key="ram_bytes",
+            meaning="most bytes of a microcontroller's SRAM in use",
+            parse=units.parse_size,
+            show=units.format_size,
+        ),
+        Quantity(
             name="power",
             key="power_w",
             meaning="energy over latency",

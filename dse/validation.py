@@ -17,8 +17,9 @@ from kernels_ref.library.kinds import KINDS
 from sim.gpu.block import MODELS as BLOCK_MODELS
 from sim.gpu.chip import BYTES
 from sim.gpu.collective import KINDS as COLLECTIVES
+from sim.gpu.constants import fitted_constants
 from sim.gpu.demand import Array, Call
-from sim.gpu.predict import GpuModel, predict
+from sim.gpu.predict import GpuModel, class_of, kernels_of, predict
 
 COLUMNS = ("kind", "params", "dtype", "t_graph_us")
 #: The sizes that each kind must have.
@@ -33,7 +34,13 @@ OPTIONAL = {"block": ("tp",)}
 #: Errors are also given of kernels that take longer than this.
 LONG_US = 50.0
 MEASURED = files("kernels_ref") / "data"
-TRAINING = ("h200_library.csv", "h200_hard_library.csv", "h200_hard2_library.csv")
+TRAINING = (
+    "h200_library.csv",
+    "h200_hard_library.csv",
+    "h200_hard2_library.csv",
+    "h200_groups_library.csv",
+    "h200_seen_library.csv",
+)
 #: What is shipped: the rows that constants were fitted to, and those that only judge.
 SPLITS = {
     "train": TRAINING,
@@ -119,16 +126,39 @@ def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) ->
         raise ValueError(f"params is {line['params']!r}, a JSON object is needed")
     ignored |= {(kind, name) for name in params if name not in _known(kind)}
     checked = {name: _size(kind, name, params) for name in PARAMS[kind]}
-    checked |= {name: params[name] for name in OPTIONAL.get(kind, ()) if name in params}
+    checked |= {
+        name: _size(kind, name, params) for name in OPTIONAL.get(kind, ()) if name in params
+    }
+    _divides(checked)
+    call = Call(kind=kind, params=checked, dtype=dtype)
+    _modelled(call)
     time_us = float(line["t_graph_us"])
     if not time_us > 0:
         raise ValueError(f"t_graph_us is {time_us}, more than 0 is needed")
     return Measured(
-        call=Call(kind=kind, params=checked, dtype=dtype),
+        call=call,
         time_us=time_us,
         energy_mj=float(line.get("energy_mJ") or "nan"),
         line=number,
     )
+
+
+#: Sizes that must be multiples of another one.
+MULTIPLES = (("C", "groups"), ("K", "groups"), ("H", "Hkv"))
+
+
+def _divides(params: Mapping[str, Any]) -> None:
+    for name, unit in MULTIPLES:
+        if unit in params and params[name] % params[unit]:
+            raise ValueError(f"{name} is {params[name]}, not a multiple of {unit} {params[unit]}")
+
+
+def _modelled(call: Call) -> None:
+    try:
+        for kernel in kernels_of(call):
+            class_of(kernel, fitted_constants())
+    except InputError as error:
+        raise ValueError(str(error)) from error
 
 
 def _known(kind: str) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from arch import quantity, units
+from arch import catalog, quantity, units
+from arch.errors import InputError, Problem, unknown
 from arch.family import Family
 from arch.fields import Clock
 from arch.quantity import Quantity
@@ -24,6 +26,7 @@ from arch.spec import (
     Intrinsic,
     Memory,
 )
+from arch.strict_yaml import read
 
 Planner = Literal["tflm", "tflm_offline", "tinyengine", "hmcos", "vmcu", "optimal"]
 
@@ -152,6 +155,8 @@ KINDS = ("mcu_flash", "mcu_sram", "mcu_core", "kernels")
 class McuConfig(StrictModel):
     name: str
     family: Literal["mcu"]
+    board: str | None = None
+    """The shipped board that it is made from; as an override, takes all of that board's values."""
     description: str
     sources: list[str]
     clock: Clock
@@ -181,6 +186,13 @@ class McuConfig(StrictModel):
 class Mcu(Family):
     schema = McuConfig
 
+    def rebuild(self, data: Mapping[str, Any], overrides: Mapping[str, Any]) -> Architecture:
+        """Another board's values first, then what else is overridden."""
+        board = overrides.get("board")
+        if not isinstance(board, str) or board == data.get("board"):
+            return super().rebuild(data, overrides)
+        return super().rebuild(_board(board), overrides)
+
     def construct(self, checked: Any, data: Mapping[str, Any]) -> Architecture:
         config: McuConfig = checked
         by_kind: dict[str, tuple[str, Any]] = {
@@ -197,8 +209,22 @@ class Mcu(Family):
                 _sram(*by_kind["mcu_sram"], config.clock),
                 _core(*by_kind["mcu_core"], by_kind["kernels"][1], config.clock),
             ),
-            document=data,
+            document={**data, "board": config.board or config.name},
         )
+
+
+def _board(name: str) -> Mapping[str, Any]:
+    """The document of a shipped board; ``InputError`` for other hardware."""
+    boards = [n for n in catalog.names("arch") if _document(n).get("family") == "mcu"]
+    if name not in boards:
+        raise InputError(Problem(unknown("board", name, boards), where="board"))
+    return _document(name)
+
+
+@lru_cache(maxsize=64)
+def _document(name: str) -> Mapping[str, Any]:
+    data: Mapping[str, Any] = read(catalog.find("arch", name)).data
+    return data
 
 
 def _flash(name: str, config: Any) -> McuFlash:

@@ -33,6 +33,7 @@ COMMANDS = {
     "simulate": "Simulate a workload on an architecture.",
     "map": "Find the best mapping of each operator.",
     "overlap": "Say how far an operator's output may overwrite its input.",
+    "recompute": "Find what to keep and what to compute again in a training step.",
     "match": "List which loops of an operator a hardware intrinsic can execute.",
     "validate": "Predict measured kernels and say how far off the predictions are.",
     "check": "Check configuration files without running anything.",

@@ -16,6 +16,7 @@ from arch.units import (
 )
 from dse.cli.console import table
 from dse.cli.folded import folded_summary
+from dse.tokens import flops_utilization, token_rates
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
 
@@ -56,6 +57,19 @@ def totals(metrics: Metrics) -> Iterator[tuple[str, str]]:
     yield "MACs", f"{metrics.macs:,}"
     if metrics.gap:
         yield "gap", gap_text(metrics)
+
+
+def rates(
+    workload: Workload, architecture: Architecture, metrics: Metrics
+) -> Iterator[tuple[str, str]]:
+    """Utilization of a GPU's peak, and what a language model costs per token."""
+    used = flops_utilization(architecture, metrics)
+    if used is not None:
+        yield "MFU", f"{100 * used:.1f} %"
+    found = token_rates(workload, metrics)
+    if found is not None:
+        yield "tokens", f"{found.tokens:,} in a step, {found.tokens_per_s:,.0f} a second"
+        yield "per token", format_energy_pj(found.energy_pj_per_token)
 
 
 def gap_text(metrics: Metrics) -> str:

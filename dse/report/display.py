@@ -54,6 +54,12 @@ READINGS = {
         less="smaller",
         more="larger",
     ),
+    "ram_bytes": Reading(
+        title="SRAM",
+        scales=units.SIZE,
+        less="less SRAM",
+        more="more SRAM",
+    ),
     "power_w": Reading(
         title="Power",
         scales=units.POWER,

@@ -97,6 +97,17 @@ HARD_SAMPLERS: Mapping[str, Sampler] = {
 }
 
 
+def _grouped_conv(rng: np.random.Generator, dtype: str) -> Sizes:
+    """Groups as networks have them: as many channels in as out; and some of any widths."""
+    groups = int(rng.choice([2, 4, 8, 16, 32, 64]))
+    depth = int(rng.choice([4, 8, 16, 32, 64]))
+    width = depth if rng.random() < 0.65 else log_uniform(rng, 1, 128)
+    if rng.random() < 0.2:
+        depth = log_uniform(rng, 1, 64)
+    sizes = _any_conv(rng, dtype)
+    return {**sizes, "C": groups * depth, "K": groups * width, "groups": groups}
+
+
 def _mixed(rng: np.random.Generator, kind: str) -> Sampler:
     """Of three points two as in networks and one of any sizes."""
     return (HARD_SAMPLERS if rng.random() < 1 / 3 else SAMPLERS)[kind]
@@ -109,7 +120,11 @@ class Plan:
     sampler: Callable[[np.random.Generator, str], Sampler]
 
 
+#: Grouped convolutions, which the other plans have few of.
+GROUPS: Counts = {"conv2d": {"bf16": 70, "fp16": 40, "fp32": 40}}
+
 PLANS = {
+    "groups": Plan(counts=GROUPS, sampler=lambda rng, kind: _grouped_conv),
     "hard": Plan(counts=HARD, sampler=lambda rng, kind: HARD_SAMPLERS[kind]),
     "unseen": Plan(counts=UNSEEN, sampler=_mixed),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from arch.families.mcu import Kernels, McuCore
@@ -10,6 +11,7 @@ from mapper.memory_plan.layers import Layer
 from mapper.memory_plan.plan import MemoryPlan
 from mapper.memory_plan.planners import Request, plan
 from mapper.workload.graph import Workload
+from mapper.workload.operators import Operator
 
 
 def is_planned(architecture: Architecture) -> bool:
@@ -26,9 +28,7 @@ def plan_on(workload: Workload, architecture: Architecture) -> MemoryPlan:
     """The plan of the device's planner; the fastest one has what the SRAM leaves beside the
     reserved bytes."""
     core = core_of(architecture)
-    sram = next(m for m in architecture.memories if "input" in m.roles)
-    free_bytes = sram.size_bytes - core.kernels.reserved_bytes
-    limit = free_bytes if core.kernels.goal == "fastest_that_fits" else None
+    limit = free_sram_bytes(architecture) if core.kernels.goal == "fastest_that_fits" else None
     return _planned(workload, core, limit)
 
 
@@ -57,6 +57,26 @@ def layer_cycles(kernels: Kernels, layer: Layer, macs: int, accesses: int) -> fl
         + kernels.per_segment * accesses
         + kernels.per_layer
     )
+
+
+def operator_cycles(kernels: Kernels, operator: Operator) -> int:
+    """Cycles of any operator, of a backward pass too, by the rates of the kind that it is like.
+
+    No library was measured on backward passes: a product costs what it costs forward.
+    """
+    spatial = operator.operation == "mac" and len(operator.output.index) == 4
+    products = {True: "depthwise" if "G" in operator.extents else "conv2d", False: "dense"}
+    kind = products[spatial] if operator.operation == "mac" else "other"
+    outputs = math.prod(e for d, e in operator.extents.items() if d in operator.output.dims)
+    rate = kernels.rates[kind]
+    cycles = rate.per_mac * operator.operations + rate.per_output * outputs + kernels.per_layer
+    return math.ceil(cycles)
+
+
+def free_sram_bytes(architecture: Architecture) -> int:
+    """What the SRAM leaves beside the reserved bytes."""
+    sram = next(m for m in architecture.memories if "input" in m.roles)
+    return sram.size_bytes - core_of(architecture).kernels.reserved_bytes
 
 
 def flash_bytes(kernels: Kernels, layers: tuple[Layer, ...]) -> int:

@@ -204,8 +204,9 @@ def _gap(number: int, latency_ps: int, found: GpuRun) -> dict[str, int]:
     """Why the event simulation is above the analytical time: blocks that start one by one, and
     rounds of blocks that do not overlap with each other."""
     analytical_ps = round(float(found.times_us[number]) * PS_PER_US)
-    dispatch_ps = round(float(found.dispatch_us[number]) * PS_PER_US)
-    rest_ps = latency_ps - analytical_ps - dispatch_ps
+    gap_ps = latency_ps - analytical_ps
+    dispatch_ps = min(gap_ps, round(float(found.dispatch_us[number]) * PS_PER_US))
+    rest_ps = gap_ps - dispatch_ps
     return {cause: ps for cause, ps in (("dispatch", dispatch_ps), ("rounds", rest_ps)) if ps}
 
 

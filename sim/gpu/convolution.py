@@ -25,6 +25,8 @@ CHANNEL_BYTES = 16
 #: Groups of fewer channels run on the CUDA cores; several of at most so many are repacked.
 NARROW_GROUP = 4
 THIN_GROUP = 16
+#: Groups of equally many channels in and out, up to this many, have kernels that know groups.
+SQUARE_GROUP = 32
 
 #: Kernels of at least this size run on the older instructions (mma), whatever the channels.
 LARGE_KERNEL = 7
@@ -56,8 +58,10 @@ def _depthwise_class(call: Call) -> str:
 def _grouped_class(call: Call) -> str:
     """Groups whose channels fill 16 bytes are cut out one by one; others are repacked together."""
     p, size = call.params, BYTES[call.dtype]
-    depth = p["C"] // p["groups"]
-    each = math.gcd(depth, p["K"] // p["groups"])
+    depth, width = p["C"] // p["groups"], p["K"] // p["groups"]
+    each = math.gcd(depth, width)
+    if depth == width <= SQUARE_GROUP:
+        return f".native{size}"
     if size == 4:
         return ".fp32"
     if depth < NARROW_GROUP:

@@ -23,6 +23,7 @@ from sim.gpu.power import Load, steady
 from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
+LOOKUP = "lookup"
 #: Both products in one operator; its loop ``p`` runs over the two.
 STREAMING = "attention"
 #: What the loops of attention run over, by the names of importers (capitals) and of operators of
@@ -74,8 +75,8 @@ class GpuRun:
     three fidelities. ``least_us`` is what the peaks of tensor cores and HBM and the power limit
     alone would take, ``times_us`` the kernel model, ``event_us`` its thread blocks over time, of
     which ``dispatch_us`` is because blocks do not start at once. ``peak_us`` and ``stream_us`` are
-    what the peaks of tensor cores and HBM would take. ``energy_uj`` is above the idle power,
-    ``hbm_uj`` the part of it that is spent in the HBM.
+    what the peaks of tensor cores (at the highest clock) and HBM would take. ``energy_uj`` is above
+    the idle power, ``hbm_uj`` the part of it that is spent in the HBM.
     """
 
     launches: tuple[Launch, ...]
@@ -142,15 +143,23 @@ def _launch(workload: Workload, operator: Operator) -> Launch:
         call = _sdpa(workload, operator, causal=False)
     elif operator.operation == "mac":
         call = _product(operator, dtype)
-    elif operator.operation in ROWS:
+    else:
+        call = _moving(operator, _wide(dtype))
+    return Launch(name=operator.name, call=call, macs=operator.macs)
+
+
+def _moving(operator: Operator, dtype: str) -> Call:
+    """What is no product: along rows, rows of a table, or element by element."""
+    if operator.operation in ROWS:
         *rows, cols = operator.extents.values()
         params = {"R": math.prod(rows), "C": cols}
-        call = Call(kind=ROWS[operator.operation], params=params, dtype=_wide(dtype))
-    else:
-        contiguous = len(operator.extents) <= 2 and operator.operation != "copy"
-        params = {"n": operator.points, "tensors": len(operator.inputs) + 1}
-        call = Call(kind="hot" if contiguous else "strided", params=params, dtype=_wide(dtype))
-    return Launch(name=operator.name, call=call, macs=operator.macs)
+        return Call(kind=ROWS[operator.operation], params=params, dtype=dtype)
+    if operator.kind == LOOKUP:
+        # As many bytes read as written.
+        return Call(kind="ew_scale", params={"n": operator.points}, dtype=dtype)
+    contiguous = len(operator.extents) <= 2 and operator.operation != "copy"
+    params = {"n": operator.points, "tensors": len(operator.inputs) + 1}
+    return Call(kind="hot" if contiguous else "strided", params=params, dtype=dtype)
 
 
 def _product(operator: Operator, dtype: str) -> Call:
@@ -200,7 +209,7 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
         dispatch_us=np.array([found.time_us - found.together_us for found in blocks]),
         core_us=demand.core_us * slowdown,
         memory_us=demand.memory_us,
-        peak_us=peak * slowdown,
+        peak_us=peak,
         stream_us=demand.hbm_bytes / model.chip.hbm_bytes_per_us,
         energy_uj=energy,
         hbm_uj=demand.hbm_bytes * per_byte * 1e-6,

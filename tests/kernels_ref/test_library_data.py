@@ -79,7 +79,12 @@ def test_repeats_are_second_measurements_that_agree(rows: list[dict[str, Any]]) 
 
 @pytest.mark.parametrize(
     ("plan", "seed", "name"),
-    [("hard", 11, "h200_hard_library.csv"), ("unseen", 2026, "h200_unseen_library.csv")],
+    [
+        ("hard", 11, "h200_hard_library.csv"),
+        ("groups", 21, "h200_groups_library.csv"),
+        ("unseen", 2026, "h200_seen_library.csv"),
+        ("unseen", 3001, "h200_unseen_library.csv"),
+    ],
 )
 def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: str) -> None:
     points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points(plan, seed)}

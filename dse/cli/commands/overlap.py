@@ -51,9 +51,10 @@ def run(
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """Say how many bytes before its input an operator's output may start.
+    """Say how far an operator's output may overwrite its input.
 
-    The output overwrites what was read for the last time. The offset is the least one, by integer
+    It overwrites what was read for the last time. The offset is how many bytes before its input it
+    may start, the least one, by integer
     programs over the loops; without --order they run in the order of the output's addresses,
     with sums in registers.
     """

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, engines, inputs, views
@@ -17,6 +19,7 @@ from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
+from dse.tokens import flops_utilization, token_rates
 from mapper.search.exact import OBJECTIVES
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
@@ -35,6 +38,7 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
+    mapping: arguments.Mapping = None,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
     write_plan: arguments.WritePlan = None,
@@ -45,9 +49,9 @@ def run(
 ) -> None:
     """Simulate a workload on an architecture.
 
-    Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
-    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
-    requests go straight to a memory.
+    Every operator (with --fuse, the network as a whole) gets its best mapping first, or one that
+    is given; the chosen model then says what the run costs. With --workload
+    stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
@@ -63,10 +67,10 @@ def run(
         run_stream(architecture, workload, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
-    threads = Method(threads=processors())
-    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse, method=threads)
+    chosen = engines.chosen(engine, fidelity)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
+    way = _way(architecture, chosen, mapping, fuse=fuse)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
@@ -74,6 +78,22 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
+
+
+def _way(architecture: Architecture, engine: str, mapping: str | None, *, fuse: bool) -> Way:
+    """``InputError`` for a mapping that would be ignored."""
+    if mapping and (fuse or runs_kernels(architecture)):
+        reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
+        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
+    return Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
+
+
+def _rates(network: Workload, architecture: Architecture, simulation: Simulation) -> dict[str, Any]:
+    """MFU of a GPU, and what a language model costs per token."""
+    rates = token_rates(network, simulation.metrics)
+    used = flops_utilization(architecture, simulation.metrics)
+    found = {} if used is None else {"mfu": used}
+    return found | ({} if rates is None else asdict(rates))
 
 
 def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
@@ -92,14 +112,16 @@ def _show(
 ) -> None:
     metrics = simulation.metrics
     if as_json:
-        folded = {"folded": list(network.folded)}
-        print_json(metrics_document(metrics) | folded | simulation.schedule_document())
+        more = {"folded": list(network.folded)} | _rates(network, architecture, simulation)
+        print_json(metrics_document(metrics) | more | simulation.schedule_document())
         return
     if simulation.schedule is not None:
         schedules = _needed("schedules")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
+    for name, text in views.rates(network, architecture, metrics):
+        results().print(f"  {name:<12} {text}")
     if runs_kernels(architecture):
         _needed("memory_options").show(network, architecture)
 

@@ -27,16 +27,22 @@ def draw(facts: Facts) -> Figure | None:
     if not any(d.trial.metrics for d in facts.compared):
         return None
     figure = new_figure(4.4)
-    panels = figure.subplots(1, len(PANELS))
+    whole = ((title, key, _stacks(facts, parts_of)) for title, key, parts_of in PANELS)
+    # Microcontrollers have no area of their own: nothing to draw.
+    drawn = [panel for panel in whole if any(sum(stack.values()) for stack in panel[2])]
+    panels = figure.subplots(1, len(drawn), squeeze=False)[0]
     names: set[str] = set()
-    for axes, (title, key, parts_of) in zip(panels, PANELS, strict=True):
-        stacks = [parts_of(facts, design) for design in facts.compared]
+    for axes, (title, key, stacks) in zip(panels, drawn, strict=True):
         _panel(axes, facts, (title, key), stacks)
         names |= {name for stack in stacks for name, part in stack.items() if part > 0}
     roles = [f"{d.label}: {', '.join(r.name for r in d.roles)}" for d in facts.designs]
     figure.supxlabel("   ·   ".join(roles), fontsize=8.5, color=MUTED)
     _legend(figure, facts, names)
     return figure
+
+
+def _stacks(facts: Facts, parts_of: Callable[[Facts, Design], Parts]) -> list[Parts]:
+    return [parts_of(facts, design) for design in facts.compared]
 
 
 def _time(facts: Facts, design: Design) -> Parts:

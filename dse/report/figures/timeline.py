@@ -39,6 +39,9 @@ IDLE = 0.01
 #: The close-up shows this many tile computations of the longest layer.
 CLOSE_UP_COMPUTES = 10
 
+#: How many operators are shown where nothing is known of what happens within one.
+AROUND = 24
+
 #: A layer is named above the strips if it takes at least this share of the run.
 NAMED_SHARE = 0.025
 
@@ -69,11 +72,41 @@ def draw_run(slices: Sequence[Slice], architecture: Architecture) -> Figure | No
     ports = busy_ports([s for s in slices if s.group == "ports"], operators)
     longest = max(operators, key=lambda s: s.duration_ps)
     close = _close_up([s for s in slices if s.group == "processes"], longest)
+    if not close:
+        return _kernels(architecture, ports, operators, longest)
     tracks = sorted({s.track for s in close}, key=_track_order)
     figure = new_figure(1.9 + 0.27 * (len(ports) + len(tracks)))
     above, below = figure.subplots(2, 1, height_ratios=(len(ports) + 1, len(tracks) + 1))
     _strips(above, architecture, ports, operators)
     _gantt(below, close, tracks, longest)
+    return figure
+
+
+def _kernels(
+    architecture: Architecture,
+    ports: dict[str, NDArray[np.float64]],
+    operators: Sequence[Slice],
+    longest: Slice,
+) -> Figure:
+    """Where nothing is known of what happens within an operator: those around the longest one."""
+    middle = operators.index(longest)
+    first = max(0, min(middle - AROUND // 2, len(operators) - AROUND))
+    shown = operators[first : first + AROUND]
+    figure = new_figure(1.9 + 0.27 * len(ports) + 0.16 * len(shown))
+    above, below = figure.subplots(2, 1, height_ratios=(len(ports) + 1, 0.6 * len(shown) + 1))
+    _strips(above, architecture, ports, operators)
+    last = shown[-1]
+    scale = display.axis_scale("latency_ps", [last.start_ps + last.duration_ps])
+    for row, piece in enumerate(shown):
+        start = piece.start_ps / scale.divisor
+        color = ORANGE if piece is longest else BLUE
+        below.barh(row, piece.duration_ps / scale.divisor, 0.7, left=start, color=color)
+    below.set_yticks(range(len(shown)), [s.name for s in shown], fontsize=7)
+    below.set_ylim(len(shown) - 0.4, -0.6)
+    below.set_xlabel(scale.label.replace("Latency", "time"))
+    below.set_title(f"Operators around {longest.name}, the longest")
+    below.grid(visible=False, axis="y")
+    below.tick_params(axis="y", length=0)
     return figure
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arch.load import load_architecture
+from dse.report.figures.timeline import AROUND, draw_run
+from dse.tokens import flops_utilization, token_rates
 from mapper.cost import InfeasibleError, Metrics
 from mapper.workload.load import load_workload
 from sim.devices.gpu import chip_of
@@ -13,6 +15,7 @@ from sim.gpu.demand import Call
 from sim.gpu.predict import predict
 from sim.gpu.workload import launches
 from sim.kernel_models import evaluate
+from sim.timeline import timeline
 
 LARGE = "gemm:M=8192,N=8192,K=8192,dtype=bf16"
 SMALL = "gemm:M=16,N=64,K=64,dtype=bf16"
@@ -78,3 +81,41 @@ def test_attention_becomes_one_kernel_and_nothing_else_is_lost() -> None:
 def test_what_does_not_fit_into_the_hbm_is_infeasible() -> None:
     with pytest.raises(InfeasibleError, match="hbm"):
         run("gemm:M=16,N=500000,K=500000,dtype=bf16", "event")
+
+
+def test_a_language_model_costs_so_much_per_token() -> None:
+    network = load_workload("gpt2:batch=2,seq=128,dtype=bf16")
+    architecture = load_architecture("h200")
+    metrics = evaluate(network, architecture, {}, "event")
+    rates = token_rates(network, metrics)
+    assert rates is not None
+    assert rates.tokens == 2 * 128
+    assert rates.tokens * rates.energy_pj_per_token == pytest.approx(metrics.energy_pj)
+    assert rates.tokens_per_s == pytest.approx(rates.tokens / (metrics.latency_ps * 1e-12))
+    used = flops_utilization(architecture, metrics)
+    peak_macs_per_s = 2048 * 132 * 1980e6
+    assert used is not None
+    # Attention is causal: the useful products are a little fewer than all.
+    assert 0.9 < used * peak_macs_per_s * metrics.latency_ps * 1e-12 / network.macs <= 1
+
+
+def test_what_looks_nothing_up_has_no_tokens() -> None:
+    assert token_rates(load_workload(SMALL), run(SMALL, "event")) is None
+
+
+def test_a_lookup_moves_its_rows_not_the_table() -> None:
+    network = load_workload("gpt2:batch=2,seq=128,dtype=bf16")
+    metrics = evaluate(network, load_architecture("h200"), {}, "event")
+    lookup = next(o for o in metrics.operators if o.components["tensor"] and "wte" in o.name)
+    assert lookup.components["hbm"].write_bytes == 2 * 128 * 768 * 2
+
+
+def test_the_picture_of_a_run_shows_kernels_where_nothing_is_known_within_them() -> None:
+    network, h200 = load_workload("gpt2:batch=1,seq=64,dtype=bf16"), load_architecture("h200")
+    figure = draw_run(list(timeline(network, h200, {})), h200)
+    assert figure is not None
+    below = figure.axes[1]
+    names = [label.get_text() for label in below.get_yticklabels()]
+    longest = max(evaluate(network, h200, {}, "event").operators, key=lambda o: o.latency_ps)
+    assert longest.name in names
+    assert len(below.patches) == len(names) == AROUND
