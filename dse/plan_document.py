@@ -11,6 +11,7 @@ from mapper.fusion import FusedMapping
 from mapper.mapping import Loop
 from mapper.plan import Plan, Unit
 from mapper.search.schedule import Schedule
+from sim.multicore import CoreRun
 
 
 def schedule_document(found: Schedule) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def schedule_document(found: Schedule) -> dict[str, Any]:
     }
 
 
-def cores_document(found: OnCores) -> dict[str, Any]:
+def cores_document(found: OnCores, run: CoreRun) -> dict[str, Any]:
     """A schedule on several cores: which core runs which unit, from when to when."""
     placement = found.placement
     return {
@@ -40,6 +41,7 @@ def cores_document(found: OnCores) -> dict[str, Any]:
         "lower_bound_ps": placement.lower_bound_ps,
         "optimal": placement.optimal,
         "gap": placement.gap,
+        "event_latency_ps": run.latency_ps,
         "shared_memory_busy_ps": placement.shared_ps,
         "one_core": schedule_document(found.alone),
         "schedule": schedule_document(found.schedule),
@@ -50,9 +52,17 @@ def cores_document(found: OnCores) -> dict[str, Any]:
                 "tiles": task.tiles,
                 "start_ps": start,
                 "end_ps": end,
+                "event_start_ps": simulated[0],
+                "event_end_ps": simulated[1],
+                "port_wait_ps": waited,
             }
-            for task, core, (start, end) in zip(
-                found.tasks, placement.cores, placement.spans_ps, strict=True
+            for task, core, (start, end), simulated, waited in zip(
+                found.tasks,
+                placement.cores,
+                placement.spans_ps,
+                run.spans_ps,
+                run.waited_ps,
+                strict=True,
             )
         ],
     }

@@ -13,6 +13,7 @@ from mapper.search.schedule import Options, Schedule, best_schedule
 from mapper.search.units import Cost, Setting
 from mapper.workload.graph import Workload
 from sim.kernel_models import runs_kernels
+from sim.multicore import CoreRun, CoreUnit, simulate_cores
 from sim.plan import evaluate_plan, unit_cost
 from sim.prices import price
 
@@ -76,6 +77,27 @@ def _on_all(
 def _shared_ps(metrics: Metrics, architecture: Architecture) -> int:
     """How long the memory that all cores share is busy."""
     return metrics.components[architecture.memories[0].name].busy_ps
+
+
+def simulated(workload: Workload, architecture: Architecture, found: OnCores) -> CoreRun:
+    """An event simulation: of each unit on its core, and of all cores at the shared port."""
+    metrics = evaluate_plan("event", workload, architecture, found.schedule.plan)
+    outer = architecture.memories[0].name
+    units = []
+    rows = zip(found.tasks, found.placement.cores, metrics.operators, strict=True)
+    for task, core, measured in rows:
+        tile_ps = -(-measured.latency_ps // task.tiles)
+        busy_ps = -(-measured.components[outer].busy_ps // task.tiles)
+        units.append(
+            CoreUnit(
+                core=core,
+                tiles=task.tiles,
+                tile_ps=max(tile_ps, task.tile_ps),
+                port_ps=min(busy_ps, tile_ps),
+                needs=task.needs,
+            )
+        )
+    return simulate_cores(units)
 
 
 def schedule(

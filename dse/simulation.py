@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arch.spec import Architecture
+from dse.fixed_mapping import map_as_given
 from mapper.cost import Metrics
 from mapper.mapping import Mapping as OperatorMapping
 from mapper.search.exact import SearchResult
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """How to find out: which engine simulates, whether the whole schedule is searched, and if
-    not, how each operator's mapping is."""
+    not, how each operator's mapping is, or that it is ``given`` (see ``fixed_mapping``)."""
 
     engine: str = DEFAULT
     fuse: bool = False
     method: Method = EXACT
+    given: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,11 @@ def simulate(
     results: Mapping[str, SearchResult] = {}
     if not runs_kernels(architecture):
         check_outermost(workload, architecture)
-        results = map_workload(workload, architecture, price, objective, way.method)
+        results = (
+            map_workload(workload, architecture, price, objective, way.method)
+            if way.given is None
+            else dict(map_as_given(way.given, workload, architecture, price, objective))
+        )
     mappings = {name: result.mapping for name, result in results.items()}
     metrics = evaluate(workload, architecture, mappings, fidelity, way.engine)
     return Simulation(metrics=metrics, results=results)

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
+from arch import catalog
 from arch.datatypes import Bits, bits_of, datatype, whole
+from arch.load import load_architecture
 from arch.spec import Architecture, Compute, Intrinsic, Memory, NocLink
 from mapper.cost import InfeasibleError
 from mapper.footprint import Footprints, footprints
@@ -156,8 +159,25 @@ def _unit(
         allowed=0,
         detail=f"it computes in {', '.join(sorted(dtypes))}; {architecture.name} offers "
         f"{', '.join(offered)}: choose formats that fit (dtype and, where a workload has them, "
-        f"weights, cache, states; as in 'resnet18:dtype={offered[0]}'), or set the unit's dtypes",
+        f"weights, cache, states; as in 'resnet18:dtype={offered[0]}'), or set the unit's dtypes"
+        f"{_elsewhere(operator.operation, frozenset(dtypes))}",
     )
+
+
+@lru_cache(maxsize=64)
+def _elsewhere(operation: str, dtypes: frozenset[str]) -> str:
+    """Shipped architectures that compute in such formats, for messages."""
+    shipped = (load_architecture(name) for name in catalog.names("arch"))
+    able = [
+        architecture.name
+        for architecture in shipped
+        if any(
+            _all_fit(set(dtypes), offered)
+            for _, intrinsic in _able(architecture, operation)
+            for offered in intrinsic.dtypes
+        )
+    ]
+    return f". Shipped architectures that can: {', '.join(able)}" if able else ""
 
 
 def _able(architecture: Architecture, operation: str) -> list[tuple[Compute, Intrinsic]]:

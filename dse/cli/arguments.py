@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mapper.memory_plan import PLANNER_NAMES
+from mapper.search.method import PRESET_NAMES
 
 Arch = Annotated[
     str,
@@ -54,6 +55,14 @@ Fuse = Annotated[
     typer.Option(
         "--fuse",
         help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
+    ),
+]
+Mapping = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|PRESET",
+        help=f"Not searched, but given: {', '.join(PRESET_NAMES)} or YAML, which may also just "
+        "say what mappings must be like.",
     ),
 ]
 Unroll = Annotated[

@@ -14,6 +14,7 @@ from mapper.fusion import FusedMapping
 from mapper.plan import Plan, Unit, operators_of
 from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
+from sim.multicore import CoreRun
 
 UNIT_COLUMNS = (
     ">#",
@@ -37,11 +38,11 @@ def print_schedule(console: Console, workload: Workload, found: Schedule, metric
         console.print(f"Stay on the chip between units: {kept}.")
 
 
-CORE_COLUMNS = (">#", "operators", ">core", ">tiles", ">from", ">to")
+CORE_COLUMNS = (">#", "operators", ">core", ">tiles", ">from", ">to", ">port wait")
 
 
-def print_on_cores(console: Console, found: OnCores) -> None:
-    """Totals beside those of one core, then which core runs what, and when."""
+def print_on_cores(console: Console, found: OnCores, run: CoreRun) -> None:
+    """Totals beside those of one core, then which core runs what, and when it is simulated."""
     placement, alone = found.placement, found.alone.cost
     proof = "no assignment of these units is faster"
     if not placement.optimal:
@@ -50,18 +51,20 @@ def print_on_cores(console: Console, found: OnCores) -> None:
     rows = (
         ("latency", f"{format_time_ps(one[0])} ({format_time_ps(alone.latency_ps)} on one core)"),
         ("energy", f"{format_energy_pj(one[1])} ({format_energy_pj(alone.energy_pj)} on one core)"),
+        ("event model", f"{format_time_ps(run.latency_ps)}, every tile and its traffic simulated"),
         ("placement", proof),
         ("shared port", f"busy for {format_time_ps(placement.shared_ps)} in all"),
     )
     for name, text in rows:
         console.print(f"  {name:<12} {text}")
-    console.print(table("", CORE_COLUMNS, core_rows(found)))
+    console.print(table("", CORE_COLUMNS, core_rows(found, run)))
 
 
-def core_rows(found: OnCores) -> Iterator[tuple[str, ...]]:
-    placed = zip(found.tasks, found.placement.cores, found.placement.spans_ps, strict=True)
-    for number, (task, core, (start, end)) in enumerate(placed, 1):
-        times = format_time_ps(start), format_time_ps(end)
+def core_rows(found: OnCores, run: CoreRun) -> Iterator[tuple[str, ...]]:
+    cores = found.placement.cores
+    placed = zip(found.tasks, cores, run.spans_ps, run.waited_ps, strict=True)
+    for number, (task, core, (start, end), waited) in enumerate(placed, 1):
+        times = (format_time_ps(time) for time in (start, end, waited))
         yield (str(number), task.name, str(core), str(task.tiles), *times)
 
 

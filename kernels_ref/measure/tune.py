@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from triton.errors import TritonError
+
+from arch.errors import InputError
 from kernels_ref.fused.record import normal
 from kernels_ref.fused.registry import FUSED
 from kernels_ref.measure.fused import time_us
+from kernels_ref.measure.kernels import Card
 from kernels_ref.triton_kernels.attention import AttentionTile, Mask, attend, decode_attention
 from kernels_ref.triton_kernels.attention_backward import gradients
 from kernels_ref.triton_kernels.convolution import fft_convolution
@@ -247,13 +251,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("sections", nargs="+", choices=list(SECTIONS))
     parser.add_argument("--warm", action="store_true", help="compile only")
     given = parser.parse_args(arguments)
+    try:
+        Card()
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
     generator = torch.Generator("cuda").manual_seed(0)
     for section in given.sections:
         for trial in SECTIONS[section](generator):
             try:
                 trial.calls[0]()
                 us = 1.0 if given.warm else time_us(trial.calls)
-            except Exception as error:  # a tile that does not compile or fit is a result too
+            except (TritonError, RuntimeError) as error:  # what does not fit is a result too
                 sys.stdout.write(f"{trial.what} | {trial.tile} | {str(error)[:100]!r}\n")
                 continue
             if not given.warm:

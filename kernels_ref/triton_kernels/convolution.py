@@ -70,7 +70,10 @@ def fft_convolution(
     twiddle: torch.Tensor,
     tile: tuple[int, int] | None = None,
 ) -> torch.Tensor:
-    """Circular, ``u[B, H, N]`` with ``kernel[H, 2, n, n]`` transformed; N is ``n`` squared."""
+    """Circular, ``u[B, H, N]`` with ``kernel[H, 2, n, n]`` transformed.
+
+    N is ``n`` squared, and ``n`` 16, 32, 64 or 128.
+    """
     batch, heads, _ = u.shape
     size = dft.shape[1]
     rows, warps = tile or ROWS_AND_WARPS.get(size, (size, 4))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mapper.search.candidates import objective_value
-from mapper.search.costs import ANSWERS, cost
+from mapper.search.costs import ANSWERS, TOTAL_PJ, TOTAL_PS, cost
 from mapper.search.flows import flows
 from mapper.search.pricing import FloatArray, Model
 from mapper.search.space import StageOrder
@@ -37,6 +37,27 @@ def lower_bound(orders: Sequence[StageOrder], models: Sequence[Model]) -> Bound:
     of_stages = {frozenset(order.stages): i for i, order in enumerate(orders)}
     values = [_bound_of(orders[i], models[i]) for i in of_stages.values()]
     return Bound(min(values), len(values))
+
+
+def least_work(
+    orders: Sequence[StageOrder], models: Sequence[Model]
+) -> tuple[dict[str, float], float]:
+    """Picoseconds that each port is at least busy, and picojoules at least spent."""
+    busy: dict[str, float] = {}
+    energies = []
+    of_stages = {frozenset(order.stages): i for i, order in enumerate(orders)}
+    for first, i in enumerate(of_stages.values()):
+        answer, terms = np.empty(ANSWERS), flows(models[i])
+        scratch = np.empty(len(terms.ports))
+        cost(_smallest_volumes(orders[i]), terms, scratch, answer)
+        if math.isinf(answer[TOTAL_PJ]):
+            return {}, 0.0
+        energies.append(float(answer[TOTAL_PJ] - terms.leakage_w * answer[TOTAL_PS]))
+        memories = [memory.name for memory in orders[i].run.memories]
+        for number, ps in enumerate(scratch / terms.ports[:, 1]):
+            port = f"{memories[number // 2]}.{number % 2}"
+            busy[port] = float(ps) if first == 0 else min(busy.get(port, 0.0), float(ps))
+    return busy, min(energies)
 
 
 def _bound_of(order: StageOrder, model: Model) -> float:

@@ -79,9 +79,10 @@ def map_execution(
         price=price,
         objective=OBJECTIVES[objective],
     )
-    found = _optimum(coefficients, distinct_orders(run) if orders is None else orders)
+    some = tuple(distinct_orders(run) if orders is None else orders)
+    found = _optimum(coefficients, some)
     if found is None:
-        raise _does_not_fit(coefficients)
+        raise _does_not_fit(coefficients, some)
     reached = value(OBJECTIVES[objective], found.cost)
     return SearchResult(
         mapping=found.mapping,
@@ -189,10 +190,10 @@ class _Search:
         return _Found(mapping=mapping, cost=self.best, calls=self.calls + more)
 
 
-def _does_not_fit(coefficients: Coefficients) -> InfeasibleError:
+def _does_not_fit(coefficients: Coefficients, orders: tuple[StageOrder, ...]) -> InfeasibleError:
     """Names the memory that is most too small for the mapping that comes closest to fitting."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), distinct_orders(run))
+    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders)
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from arch.spec import Architecture
 from mapper.cost import PriceList
@@ -12,6 +13,10 @@ from mapper.fusion_regions import around, piece, producing, reading
 from mapper.hierarchy import Execution, execution
 from mapper.placement import tensor_bits
 from mapper.program import Work
+from mapper.search import pricing
+from mapper.search.bound import least_work
+from mapper.search.coefficients import Coefficients
+from mapper.search.space import stage_orders
 from mapper.search.units import Cost
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
@@ -19,11 +24,12 @@ from mapper.workload.operators import Operator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """Per operator, in order: time on its unit and energy of its operations; per unit of
-    compute the times add up. ``outer`` is the time and energy of moving between the outermost
-    memory and the chip what cannot stay on it, by the first operator that needs it."""
+    """Per operator, in order: how long it occupies its unit and each memory on the chip, and the
+    energy of its operations and of what it moves there; per unit and memory the times add up.
+    ``outer`` is the time and energy of moving between the outermost memory and the chip what
+    cannot stay on it, by the first operator that needs it."""
 
-    computing: tuple[tuple[str, float, float], ...]
+    computing: tuple[tuple[Mapping[str, float], float], ...]
     outer: tuple[tuple[float, float], ...]
     leakage_w: float
 
@@ -31,8 +37,9 @@ class Least:
         """For the operators from ``position`` on, whatever went before."""
         busy: dict[str, float] = {}
         energy = 0.0
-        for unit, time_ps, pj in self.computing[position:]:
-            busy[unit] = busy.get(unit, 0.0) + time_ps
+        for times_ps, pj in self.computing[position:]:
+            for port, time_ps in times_ps.items():
+                busy[port] = busy.get(port, 0.0) + time_ps
             energy += pj
         moving = sum(time for time, _ in self.outer[position:])
         latency = max(*busy.values(), moving) if busy else 0.0
@@ -48,14 +55,30 @@ def least(workload: Workload, architecture: Architecture, price: PriceList) -> L
     needed = _needed(workload)
     for operator in workload.operators:
         run = execution(workload, needed[operator.name], architecture)
-        unit = price(run.compute)
-        time = float(_steps(run) * unit.step_ps)
-        computing.append((run.compute.name, time, float(_operations(run) * unit.operation_pj)))
+        computing.append(_on_chip(run, price))
         work = _compulsory(workload, run, seen)
         busy = max(outermost.occupancy(work).values())
         # A port rounds up once per request; sums of requests are compared with less.
         outer.append((float(max(busy - 1, 0)), outermost.energy_pj(work)))
     return Least(computing=tuple(computing), outer=tuple(outer), leakage_w=architecture.leakage_w)
+
+
+def _on_chip(run: Execution, price: PriceList) -> tuple[Mapping[str, float], float]:
+    """Whatever is fused or kept: an operator reads its operands from a memory on the chip at
+    least as often as one mapping of all its loops must, if nothing else is on the chip.
+
+    A part of its loops shares no more of what it reads than all of them can.
+    """
+    unit = price(run.compute)
+    busy = {run.compute.name: float(_steps(run) * unit.step_ps)}
+    energy = float(_operations(run) * unit.operation_pj)
+    if any(len(path) < 2 for path in run.paths):
+        return busy, energy
+    inner = replace(run, paths=tuple(path[1:] for path in run.paths), memories=run.memories[1:])
+    orders = tuple(stage_orders(inner))
+    coefficients = Coefficients(run=inner, leakage_w=0.0, price=price, objective=pricing.ENERGY)
+    ports, moving = least_work(orders, tuple(coefficients.model(order) for order in orders))
+    return busy | ports, max(energy, moving)
 
 
 def _needed(workload: Workload) -> dict[str, Operator]:

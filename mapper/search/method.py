@@ -9,6 +9,9 @@ from arch.errors import InputError, Problem, unknown
 #: ``heuristic`` stands for ``annealing``.
 METHODS = ("exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random")
 
+#: Dataflows by name (see ``presets``); here so that naming them loads nothing.
+PRESET_NAMES = ("weight_stationary", "output_stationary", "row_stationary")
+
 #: Calls per operator: those of HASCO's release for a layer (64 to begin with, then 10 times 36).
 BUDGET = 424
 

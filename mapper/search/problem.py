@@ -340,7 +340,8 @@ def _combinations(options: Picked) -> Picked:
 
 
 def _most(group: tuple[str, ...]) -> int:
-    return _SAMPLE_ALONE if len(group) == 1 else _SAMPLE
+    """Tilings of each dimension of the group: combinations grow with the number of dimensions."""
+    return _SAMPLE_ALONE if len(group) == 1 else int(_SAMPLE ** (2 / len(group)))
 
 
 def _sample(count: int, most: int) -> IntArray:

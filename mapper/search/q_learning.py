@@ -15,6 +15,7 @@ import numpy as np
 from mapper.moves import Moves
 from mapper.search.annealing import TEMPERATURE
 from mapper.search.candidates import Candidate, Candidates
+from mapper.search.pricing import FloatArray
 from mapper.search.q_features import Encoder, Features
 from mapper.search.q_network import Experience, QNetwork
 from mapper.search.walks import Walker, is_idle, walk
@@ -23,6 +24,8 @@ from mapper.search.walks import Walker, is_idle, walk
 _EXPLORE, _EXPLORE_LAST = 0.3, 0.1
 #: Differences of values (logarithms of cost) below which steps are chosen about alike.
 _EVENNESS = 0.05
+#: What the chance of a step falls to each time it leads to nothing new.
+_WEARINESS = 0.5
 #: Mappings whose features are kept.
 _SEEN = 32
 #: Rewards are cut off here: a factor of e either way.
@@ -44,6 +47,9 @@ class Learner:
         self.moves = Moves(space.orders, space.fits)
         self.encoder = Encoder(space, self.moves)
         self._seen: dict[Candidate, Features] = {}
+        #: Of each step from ``_at``, until the network changes.
+        self._chances: FloatArray = np.empty(0)
+        self._at: Candidate | None = None
 
     def run(self) -> None:
         """Until the budget is spent (``BudgetSpent``) or no move leads to anything new."""
@@ -53,17 +59,23 @@ class Learner:
         current = walker.current
         number, found = self._proposed(current)
         if found is None or is_idle(self.space, found, self.rng):
+            if number is not None:
+                self._chances[number] *= _WEARINESS
             return False
         heat = TEMPERATURE * (1 - self.space.calls / self.space.budget)
         walker.take(self.space, found, heat, float(self.rng.random()))
         if number is not None:
-            gained = math.log(self.space.value(current) / self.space.value(found))
-            reward = max(-_MOST, min(_MOST, gained))
-            self.network.remember(
-                Experience(self._rows(current)[number], reward, self._rows(found))
-            )
-            self.network.learn(self.rng)
+            self._learn(current, number, found)
         return True
+
+    def _learn(self, current: Candidate, number: int, found: Candidate) -> None:
+        """From what a step gained."""
+        gained = math.log(self.space.value(current) / self.space.value(found))
+        reward = max(-_MOST, min(_MOST, gained))
+        tried = self._rows(current)[number]
+        self.network.remember(Experience(tried, reward, self._rows(found)))
+        self.network.learn(self.rng)
+        self._at = None
 
     def _rows(self, candidate: Candidate) -> Features:
         """Of a candidate that was priced; kept until another is asked for."""
@@ -78,7 +90,9 @@ class Learner:
         spent = self.space.calls / self.space.budget
         if self.rng.random() < _EXPLORE + (_EXPLORE_LAST - _EXPLORE) * spent:
             return None, self.moves.near(current, self.rng)
-        values = self.network.values(self._rows(current)) / _EVENNESS
-        chances = np.exp(values - values.max()).astype(np.float64)
+        if self._at != current:
+            values = self.network.values(self._rows(current)) / _EVENNESS
+            self._at, self._chances = current, np.exp(values - values.max()).astype(np.float64)
+        chances = self._chances
         number = int(self.rng.choice(len(chances), p=chances / chances.sum()))
         return number, self.moves.taken(current, self.moves.steps[number], self.rng)

@@ -19,14 +19,15 @@ import numpy as np
 from arch.spec import Axis, Memory
 from mapper.hierarchy import Execution
 from mapper.mapping import Loop, Mapping, Spatial, Stage
+from mapper.search.constraints import FREE, Constraint
 from mapper.search.factors import (
     Column,
-    Group,
     block_factors,
     column_table,
     group_factors,
     group_shape,
 )
+from mapper.search.fill import Group
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
@@ -48,8 +49,7 @@ class StageOrder:
     run: Execution
     stages: tuple[tuple[int, Memory], ...]
     common: Common = field(default_factory=Common)
-    #: Which dimension may be unrolled over which axis; any that the axis takes if not given.
-    unrolled: frozenset[tuple[str, str]] | None = None
+    constraint: Constraint = FREE
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -146,12 +146,12 @@ class StageOrder:
             memory.is_latch and dim in self.run.counts.operands[op].dims
             for op, memory in self.stages
         )
-        return tilings(self.run.operator.extents[dim], rooms, splits, steps)
+        every = tilings(self.run.operator.extents[dim], rooms, splits, steps)
+        return self.constraint.among(dim, self.run, self.stages, every)
 
     def _takes(self, axis: Axis, dim: str) -> bool:
-        if self.unrolled is not None and (dim, axis.name) not in self.unrolled:
-            return False
-        return self._dim_class(dim) in axis.dim_classes
+        may = self.constraint.may_unroll(dim, axis.name)
+        return may and self._dim_class(dim) in axis.dim_classes
 
     def factors(self, group: tuple[str, ...], picked: dict[str, IntArray]) -> FloatArray:
         """``[row, column]``: the group's factor of each volume.
@@ -228,6 +228,13 @@ def stage_orders(run: Execution) -> Iterator[StageOrder]:
 def distinct_orders(run: Execution) -> Iterator[StageOrder]:
     """``stage_orders`` without those whose every mapping another order has, at most as costly."""
     return (order for order in stage_orders(run) if not _is_dominated(order.run, order.stages))
+
+
+def constrained_orders(run: Execution, constraint: Constraint) -> Iterator[StageOrder]:
+    """``stage_orders`` with only the mappings that are as asked for."""
+    for order in stage_orders(run):
+        if constraint.allows(order.stages):
+            yield replace(order, constraint=constraint)
 
 
 def _is_dominated(run: Execution, stages: tuple[tuple[int, Memory], ...]) -> bool:

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from arch import catalog
+from arch.datatypes import datatype
 from arch.load import dump_architecture, load_architecture
 from arch.schema_json import json_schema
 from arch.spec import ROLES, Architecture, Compute, Memory
@@ -158,3 +159,21 @@ def test_ws16_is_what_the_other_tools_were_given() -> None:
     assert array.intrinsics[0].latency_ps == 0
     assert ws16.memories[0].read_bytes_per_s == 16 * giga
     assert (ws16.area_mm2, ws16.leakage_w) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtypes"),
+    [
+        ("edge_llm", {"bf16", "int4_g128"}),
+        ("edge_llm", {"int8", "int4"}),
+        ("edge_llm", {"int8", "ternary"}),
+        ("dc_npu", {"mxfp4"}),
+        ("dc_npu", {"bf16", "nvfp4"}),
+        ("dc_npu", {"fp8"}),
+    ],
+)
+def test_narrow_formats_have_an_architecture(name: str, dtypes: set[str]) -> None:
+    """Operands of these formats are widened to one that the array computes in."""
+    arrays = [i for c in load_architecture(name).computes for i in c.intrinsics if i.axes]
+    offered = {dtype for i in arrays if "mac" in i.operations for dtype in i.dtypes}
+    assert any(all(datatype(dtype).fits_in(datatype(wide)) for dtype in dtypes) for wide in offered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,9 +11,13 @@ import torch
 
 from kernels_ref.fused.record import Fused, relative_error
 from kernels_ref.fused.registry import FUSED
+from kernels_ref.fused.sparse import dense_of_two_of_four
 from kernels_ref.fused.weights import GROUP, pack, unpack
 
 pytest.importorskip("triton")
+
+from kernels_ref.measure import tune
+from kernels_ref.measure.fused import main
 
 DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
 PACKED = [{"M": 5, "N": 70, "K": 2 * GROUP}, {"M": 40, "N": 64, "K": GROUP}]
@@ -117,3 +121,55 @@ def test_attention_sees_the_diagonal_and_nothing_after_it() -> None:
     second = FUSED["flash_attention"].triton(q, k, v, causal)
     assert torch.equal(first[:, :, :11], second[:, :, :11])
     assert not torch.equal(first[:, :, 11], second[:, :, 11])
+
+
+def test_the_list_names_every_kernel_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[::2]] == list(FUSED)
+    for line, kernel in zip(lines[1::2], FUSED.values(), strict=True):
+        assert kernel.source in line
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+@pytest.mark.parametrize("program", [main, tune.main])
+def test_without_a_gpu_measuring_says_so(
+    program: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program(["--kernel", "rms_norm"] if program is main else ["decode"]) == 2
+    assert "needs an NVIDIA GPU" in capsys.readouterr().err
+
+
+def test_an_unknown_kernel_is_named_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--kernel", "gemm_int7"])
+    assert "'gemm_int8'" in capsys.readouterr().err
+
+
+def test_a_window_that_holds_everything_is_causal_attention() -> None:
+    sizes = {"B": 1, "H": 2, "Hkv": 1, "Sq": 40, "Skv": 40, "D": 16, "window": 40}
+    q, k, v, window = FUSED["window_attention"].inputs(sizes, torch.Generator(DEVICE))
+    causal = FUSED["flash_attention"].reference(q, k, v, True)
+    torch.testing.assert_close(FUSED["window_attention"].reference(q, k, v, window), causal)
+    counts = [
+        FUSED[n].counts({**sizes, "causal": 1}) for n in ("window_attention", "flash_attention")
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_two_of_four_keeps_two_adjacent_weights_of_four() -> None:
+    sizes = {"M": 1, "N": 5, "K": 256}
+    _, values, codes = FUSED["gemm_2of4"].inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
+    kept = dense_of_two_of_four(values, codes).view(5, -1, 4) != 0
+    assert (kept.sum(dim=2) == 2).all()
+    assert FUSED["gemm_2of4"].counts(sizes).flops == 2 * int(kept.sum())
+
+
+def test_bit_planes_are_odd_integers() -> None:
+    sizes = {"M": 1, "N": 3, "K": 32, "a_bits": 1, "b_bits": 1}
+    a, b = FUSED["gemm_bit_planes"].inputs(sizes, torch.Generator(DEVICE).manual_seed(3))
+    same = FUSED["gemm_bit_planes"].reference(a, a)
+    assert same.item() == 32
+    assert (FUSED["gemm_bit_planes"].reference(a, b) % 2 == 0).all()

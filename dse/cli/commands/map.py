@@ -23,13 +23,12 @@ from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
-from dse.scheduling import place, schedule
+from dse.scheduling import place, schedule, simulated
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
-from mapper.search.presets import PRESETS
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
@@ -51,14 +50,6 @@ class Found:
     seconds: dict[str, float]
     metrics: Metrics
     objective: str
-
-
-Given = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|PRESET", help=f"Not searched, but given: {', '.join(PRESETS)} or YAML."
-    ),
-]
 
 
 def mappable(architecture: Architecture) -> Architecture:
@@ -87,7 +78,7 @@ def run(
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
     ] = None,
-    mapping: Given = None,
+    mapping: arguments.Mapping = None,
     assignments: arguments.Assignments = None,
     unroll: arguments.Unroll = None,
     fuse: arguments.Fuse = False,
@@ -166,12 +157,13 @@ def run_on_cores(
 ) -> None:
     """The schedule with its units on all cores, beside the best one on a single core."""
     found = place(workload, architecture, objective)
+    run = simulated(workload, architecture, found)
     if as_json:
-        print_json(cores_document(found))
+        print_json(cores_document(found, run))
         return
     title = f"{workload.name} on {architecture.cores} cores of {architecture.name}"
     results().print(f"{title}, for least {objective}")
-    print_on_cores(results(), found)
+    print_on_cores(results(), found, run)
 
 
 def only(workload: Workload, name: str) -> Workload:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, engines, inputs, views
@@ -37,6 +38,7 @@ def run(
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
+    mapping: arguments.Mapping = None,
     planner: arguments.Planner = None,
     memory_map: arguments.MemoryMap = None,
     write_plan: arguments.WritePlan = None,
@@ -47,9 +49,9 @@ def run(
 ) -> None:
     """Simulate a workload on an architecture.
 
-    Every operator (with --fuse, the network as a whole) gets its best mapping first; the chosen
-    model then says what the run costs. With --workload stream:bytes=N,pattern=sequential|random,
-    requests go straight to a memory.
+    Every operator (with --fuse, the network as a whole) gets its best mapping first, or one that
+    is given; the chosen model then says what the run costs. With --workload
+    stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
@@ -65,10 +67,10 @@ def run(
         run_stream(architecture, workload, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
-    threads = Method(threads=processors())
-    way = Way(engine=engines.chosen(engine, fidelity), fuse=fuse, method=threads)
+    chosen = engines.chosen(engine, fidelity)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
+    way = _way(architecture, chosen, mapping, fuse=fuse)
     simulation = simulate(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
@@ -76,6 +78,14 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
     _show(network, architecture, simulation, as_json=as_json)
+
+
+def _way(architecture: Architecture, engine: str, mapping: str | None, *, fuse: bool) -> Way:
+    """``InputError`` for a mapping that would be ignored."""
+    if mapping and (fuse or runs_kernels(architecture)):
+        reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
+        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
+    return Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
 
 
 def _rates(network: Workload, architecture: Architecture, simulation: Simulation) -> dict[str, Any]:

@@ -68,13 +68,17 @@ def read_model(file: Path) -> Any:
         message = "reading ONNX files needs the package onnx: pip install 'tilewright[onnx]'"
         raise InputError(Problem(message, file=file)) from error
     try:
-        return onnx.load(str(file), load_external_data=False)
+        model = onnx.load(str(file), load_external_data=False)
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
         raise InputError(Problem(message, file=file)) from error
     except Exception as error:
         # protobuf raises an exception of its own implementation for anything that is not ONNX.
         raise InputError(Problem(f"is not an ONNX file: {error}", file=file)) from error
+    if not model.graph.node:
+        what = "is empty" if file.stat().st_size == 0 else "has no operators"
+        raise InputError(Problem(f"{what}: there is nothing to run", file=file))
+    return model
 
 
 def network_inputs(model: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from torch import nn
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.onnx_import import operators
+from mapper.workload.onnx_import.control import written_out
 from mapper.workload.onnx_import.file import network_inputs, size_name
 from mapper.workload.onnx_import.tensors import torch_dtype, weight
 from mapper.workload.onnx_import.values import (
@@ -46,6 +47,7 @@ def import_model(model: Any, sizes: Mapping[str, int], *, name: str, dtype: str 
     import onnx.inliner
 
     inlined = onnx.inliner.inline_local_functions(model) if model.functions else model
+    inlined = written_out(inlined)
     check_operators(inlined)
     network = OnnxNetwork(inlined)
     with torch.device("meta"):

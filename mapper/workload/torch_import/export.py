@@ -72,6 +72,9 @@ def trace(
         )
         if any(_changes_shared_value(node) for node in program.graph.nodes):
             program = program.run_decompositions({})
+        recurrent = _recurrent(program)
+        if recurrent:
+            program = program.run_decompositions(recurrent)
     return Traced(program=program, naming=naming or Naming(parameters=_canonical_names(module)))
 
 
@@ -81,6 +84,19 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
     ``dtype`` replaces every floating-point format (the network taken as quantized).
     """
     return _Lowering(traced.program, dtype, traced.naming).run(name)
+
+
+def _recurrent(program: ExportedProgram) -> dict[Any, Any]:
+    """How torch writes the recurrent layers of a program as steps."""
+    from torch._decomp import decomposition_table
+
+    used = {node.target for node in program.graph.nodes if node.op == "call_function"}
+    kinds = ("aten.lstm.", "aten.gru.", "aten.rnn_")
+    return {
+        target: decomposition_table[target]
+        for target in used
+        if str(target).startswith(kinds) and target in decomposition_table
+    }
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.mapper.hardware import (
     sram,
 )
 
-OPERATIONS = ["add", "mul", "max", "mean", "copy", "activation", "softmax"]
+OPERATIONS = ["add", "mul", "max", "mean", "copy", "activation", "softmax", "norm"]
 
 
 @cache

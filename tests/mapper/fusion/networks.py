@@ -88,6 +88,46 @@ def mlp() -> Workload:
     return imported(nn.Sequential(*layers), torch.zeros(7, 5))
 
 
+class Gated(nn.Module):
+    """A gated feed-forward behind a normalization: two products of the same rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(5)
+        self.gate = nn.Linear(5, 6, bias=False)
+        self.up = nn.Linear(5, 6, bias=False)
+        self.down = nn.Linear(6, 4, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(x)
+        result: Tensor = self.down(functional.silu(self.gate(y)) * self.up(y))
+        return result
+
+
+def gated() -> Workload:
+    return imported(Gated(), torch.zeros(7, 5))
+
+
+def normalized_residual() -> Workload:
+    """What a decoder has between two products."""
+    layers = nn.RMSNorm(5), nn.Linear(5, 5, bias=False)
+    return imported(Residual(*layers), torch.zeros(6, 5))
+
+
+class Steps(nn.Module):
+    """A linear recurrence written out: decay, input, read-out (as scans step by step)."""
+
+    def forward(self, decay: Tensor, given: Tensor, read: Tensor) -> Tensor:
+        state = given[0]
+        for step in range(1, given.shape[0]):
+            state = state * decay[step] + given[step]
+        return (state * read[-1]).sum(1)
+
+
+def scan() -> Workload:
+    return imported(Steps(), *(torch.zeros(3, 4, 5) for _ in range(3)))
+
+
 NETWORKS: dict[str, Callable[[], Workload]] = {
     "conv conv": conv_conv,
     "strided": strided,
@@ -96,4 +136,7 @@ NETWORKS: dict[str, Callable[[], Workload]] = {
     "pooled": pooled,
     "attention": attention,
     "mlp": mlp,
+    "gated": gated,
+    "normalized residual": normalized_residual,
+    "scan": scan,
 }

@@ -7,7 +7,7 @@ convolution is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,21 +43,29 @@ def execute(operator: Operator, values: dict[str, Array]) -> None:
     output[places] = _reduce(operator.operation, points, reduced)
 
 
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+}
+
+
 def _combine(operator: Operator, inputs: list[Array]) -> Array:
     shape = tuple(operator.extents.values())
     inputs = [np.broadcast_to(values, shape) for values in inputs]
     match operator.operation, operator.kind:
         case (("mac" | "mul"), _):
             return np.prod(inputs, axis=0)
-        case (("add" | "mean" | "copy"), _):
-            return np.sum(inputs, axis=0)
+        case (("add" | "mean" | "copy"), kind):
+            signs = [1, -1] if kind == "sub" else [1] * len(inputs)
+            return np.sum([s * v for s, v in zip(signs, inputs, strict=True)], axis=0)
         case "max", _:
             return np.max(inputs, axis=0)
         case "softmax", _:
             shifted = np.exp(np.sum(inputs, axis=0))
             return shifted / shifted.sum(axis=-1, keepdims=True)
-        case "activation", "silu":
-            return inputs[0] / (1 + np.exp(-inputs[0]))
+        case "activation", kind if kind in _ACTIVATIONS:
+            return _ACTIVATIONS[kind](inputs[0])
         case "norm", "rms_norm":
             mean_square = np.mean(inputs[0] ** 2, axis=-1, keepdims=True)
             return inputs[0] / np.sqrt(mean_square) * inputs[1]

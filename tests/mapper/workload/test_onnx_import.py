@@ -29,6 +29,7 @@ onnx = pytest.importorskip("onnx")
 
 Array = NDArray[np.float32]
 node = onnx.helper.make_node
+info = onnx.helper.make_tensor_value_info
 FLOAT = onnx.TensorProto.FLOAT
 
 
@@ -42,12 +43,12 @@ def model(
     weights: dict[str, NDArray[Any]],
     domain: str = "",
 ) -> Any:
-    """A model whose output is the last node's first result."""
+    """Its output is the last node's first result."""
     graph = onnx.helper.make_graph(
         nodes,
         "test",
-        [onnx.helper.make_tensor_value_info(n, FLOAT, shape) for n, shape in inputs.items()],
-        [onnx.helper.make_tensor_value_info(nodes[-1].output[0], FLOAT, None)],
+        [info(n, FLOAT, shape) for n, shape in inputs.items()],
+        [info(nodes[-1].output[0], FLOAT, None)],
         [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
     )
     imports = [onnx.helper.make_opsetid("", 18)]
@@ -172,9 +173,14 @@ CASES: dict[str, Callable[[], Case]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_graph_computes_what_the_reference_does(name: str, tmp_path: Path) -> None:
+    check_against_reference(CASES[name](), tmp_path)
+
+
+def check_against_reference(case: Case, tmp_path: Path) -> None:
+    """Differential: random inputs through the file and through the imported operators."""
     import onnx.reference
 
-    nodes, shape, weights = CASES[name]()
+    nodes, shape, weights = case
     built = model(nodes, {"x": shape}, weights)
     x = random(*(size for size in shape if isinstance(size, int)))
     (expected,) = onnx.reference.ReferenceEvaluator(built).run(None, {"x": x})
@@ -340,6 +346,9 @@ def test_a_shape_that_depends_on_data_is_refused(tmp_path: Path) -> None:
 def test_files_that_are_not_onnx(tmp_path: Path) -> None:
     file = tmp_path / "net.onnx"
     with pytest.raises(InputError, match="cannot be read: No such file"):
+        load_workload(str(file))
+    file.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
         load_workload(str(file))
     file.write_text("not a graph")
     with pytest.raises(InputError, match="is not an ONNX file"):

@@ -234,3 +234,11 @@ def test_what_cannot_be_imported_says_why(function: Callable[..., object], messa
 def test_an_operator_has_one_lowering() -> None:
     with pytest.raises(ValueError, match=r"aten\.add has two lowerings"):
         lowers("aten.add")(LOWERINGS["aten.add"])
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_are_written_out_as_steps(kind: str, gates: int) -> None:
+    """Closed form: inputs and state are multiplied with each gate's matrices at every step."""
+    layer = getattr(torch.nn, kind)(8, 16, batch_first=True)
+    workload = imported(layer, torch.zeros(2, 5, 8))
+    assert workload.macs == 2 * 5 * gates * 16 * (8 + 16)

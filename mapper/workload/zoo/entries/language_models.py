@@ -18,7 +18,7 @@ ENTRIES = (
     ),
     ZooEntry(
         name="llama3-8b",
-        description="language model, 32 layers, 8.0 B parameters, prefill or one decoding step",
+        description="32 layers, 8.0 B parameters, in one format (llama3.1-8b: several)",
         family="llama",
         function="llama3_8b",
         parameters=(
