@@ -2,9 +2,9 @@
 
 Uses ``kernels_ref/data/h200_library.csv`` and ``h200_hard_library.csv``, never the unseen rows,
 and writes ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every
-constant is a rate, a latency or an energy of a class of kernels, fitted to the logarithm of
-measured times (a soft L1 loss, so that single outliers do not bend it) and held near its start
-where the data say nothing.
+constant is a rate, a latency or an energy of a class of kernels, fitted to measured times by the
+least absolute relative error (a soft L1 loss, so that single outliers do not bend it; powers by
+the logarithm) and held near its start where the data say nothing.
 """
 
 from __future__ import annotations
@@ -259,10 +259,6 @@ def _row(line: dict[str, str]) -> Row:
     )
 
 
-#: Classes of kernels that libraries choose by rules that we do not know: where errors are large,
-#: it matters that they are judged relative to what was measured.
-UNRECOGNIZED = "conv2d.grouped"
-
 #: Shares of a peak, which are 1 at most.
 SHARES = ("hbm", "copy_hbm", "rate", "l2")
 
@@ -316,8 +312,7 @@ def with_class(constants: Mapping[str, Any], key: str, own: Constants) -> GpuMod
 
 
 def fit_class(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
-    error = relative_error if key.startswith(UNRECOGNIZED) else log_error
-    own = fitted(start_of(key), lambda c: error(rows, with_class(constants, key, c)))
+    own = fitted(start_of(key), lambda c: relative_error(rows, with_class(constants, key, c)))
     constants[key] = dict(with_class(constants, key, own).constants[key])
 
 

@@ -1,17 +1,19 @@
 """Print our systolic timing beside SCALE-Sim's.
 
-    python benchmarks/scalesim.py [--peer PYTHON]
+    python benchmarks/scalesim.py [--peer PYTHON] [LAYER ...]
 
-PYTHON is an interpreter with ``scalesim`` 3.0.0 and numpy < 2.4 installed; without it, its cycles
-are those that such a run gave before (``MEASURED``). It takes up to two
-minutes of CPU time and 3 GB per layer.
+PYTHON is an interpreter with ``scalesim`` 3.0.0 and numpy < 2.4 installed (``python -m venv peer``,
+``peer/bin/pip install scalesim==3.0.0 'numpy<2.4'``); without it, its cycles are those that such a
+run gave before (``MEASURED``). It takes up to two minutes of CPU time and 3 GB per layer. The last
+two columns are its CPU time over ours: of the event simulation alone, and with the search of the
+mapping, which SCALE-Sim does not do.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -119,26 +121,35 @@ def ours(arch: str, gemm: tuple[int, int, int]) -> tuple[int, float, float]:
 
 
 def main() -> None:
-    python = sys.argv[2] if sys.argv[1:2] == ["--peer"] else None
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--peer", metavar="PYTHON")
+    arguments.add_argument("layers", nargs="*", metavar="LAYER")
+    asked = arguments.parse_args()
     for arch in ARCHITECTURES.values():
         ours(arch, (32, 32, 32))  # compiled now, or read from the cache
     print(
         f"{'layer':<13}{'dataflow':<10}{'ours':>10}{'SCALE-Sim':>11}{'  equal':<8}"
-        f"{'map, ms':>9}{'event, ms':>11}{'SCALE-Sim, s':>14}"
+        f"{'map, ms':>9}{'event, ms':>11}{'SCALE-Sim, s':>14}{'event':>10}{'with map':>10}"
     )
-    for layer, (m, n, k, count, *known) in MEASURED.items():
-        for (dataflow, arch), before in zip(ARCHITECTURES.items(), known, strict=True):
-            cycles, mapping, simulating = ours(arch, (m, n, k))
-            theirs, seconds = before, None
-            if python is not None:
-                one, one_seconds = peer(python, dataflow, (m, n, k))
-                theirs, seconds = count * one, count * one_seconds
-            equal = "  yes" if count * cycles == theirs else "  NO"
-            took = "-" if seconds is None else f"{seconds:.1f}"
-            print(
-                f"{layer:<13}{dataflow:<10}{count * cycles:>10,}{theirs:>11,}{equal:<8}"
-                f"{1e3 * mapping:>9.1f}{1e3 * simulating:>11.2f}{took:>14}"
-            )
+    for layer in asked.layers or MEASURED:
+        for number, dataflow in enumerate(ARCHITECTURES):
+            _row(layer, dataflow, MEASURED[layer][4 + number], asked.peer)
+
+
+def _row(layer: str, dataflow: str, theirs: int, python: str | None) -> None:
+    m, n, k, count, *_ = MEASURED[layer]
+    cycles, mapping, simulating = ours(ARCHITECTURES[dataflow], (m, n, k))
+    took, ratios = "-", ""
+    if python is not None:
+        one, seconds = peer(python, dataflow, (m, n, k))
+        theirs, took = count * one, f"{count * seconds:.1f}"
+        ratios = f"{seconds / simulating:>9,.0f}x{seconds / (mapping + simulating):>9,.0f}x"
+    equal = "  yes" if count * cycles == theirs else "  NO"
+    print(
+        f"{layer:<13}{dataflow:<10}{count * cycles:>10,}{theirs:>11,}{equal:<8}"
+        f"{1e3 * mapping:>9.1f}{1e3 * simulating:>11.2f}{took:>14}{ratios}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,8 @@ from mapper.memory_plan.plan import MemoryPlan, Step
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Rectangles lower than this share of the pool get no label.
-TALL = 0.22
+#: Of labels; of a step along the axis; of the axis of addresses, about.
+FONT_PT, STEP_INCHES, AXES_INCHES = 5.5, 0.28, 4.4
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -32,7 +34,7 @@ def draw(plan: MemoryPlan, title: str, path: Path) -> None:
     from matplotlib import pyplot
 
     pyplot.rcParams["svg.hashsalt"] = "tilewright"
-    width = min(24.0, 4.0 + 0.28 * len(plan.steps))
+    width = 4.0 + STEP_INCHES * len(plan.steps)
     figure, axes = pyplot.subplots(figsize=(width, 6.5), layout="constrained")
     colours = pyplot.get_cmap("tab20")
     names = {
@@ -40,6 +42,7 @@ def draw(plan: MemoryPlan, title: str, path: Path) -> None:
     }
     for extent in extents(plan):
         _rectangle(axes, extent, plan, colours(names[extent.name] % 20))
+    _hatch_shared(axes, plan)
     _frame(axes, plan, title)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
@@ -53,18 +56,61 @@ def _rectangle(axes: Axes, extent: Extent, plan: MemoryPlan, colour: object) -> 
     box = Rectangle((left, extent.low), wide, tall, facecolor=colour, edgecolor="black", alpha=0.6)
     box.set_linewidth(0.6)
     axes.add_patch(box)
-    if tall > plan.pool_bytes * TALL:
-        name = extent.name.removesuffix(" (part)").removesuffix(".out")
+    size_pt = (wide * STEP_INCHES * 72, tall / plan.pool_bytes * AXES_INCHES * 72)
+    label = _label(extent, size_pt)
+    if label is not None:
+        text, rotation = label
+        middle = left + wide / 2, extent.low + tall / 2
         axes.text(
-            left + wide / 2,
-            extent.low + tall / 2,
-            f"{name}\n{tall:,} B",
-            rotation=90,
+            *middle,
+            text,
+            rotation=rotation,
             ha="center",
             va="center",
-            fontsize=5.5,
+            fontsize=FONT_PT,
             clip_on=True,
+            zorder=5,
+            bbox={"facecolor": "white", "alpha": 0.55, "linewidth": 0, "pad": 0.8},
         )
+
+
+def _label(extent: Extent, size_pt: tuple[float, float]) -> tuple[str, int] | None:
+    """The names and the bytes, or the bytes alone, along or across; ``None`` if nothing fits."""
+    names = [part.removesuffix(".out") for part in _plain(extent.name).split(" + ")]
+    tall = f"{extent.high - extent.low:,} B"
+    for lines in ([*names, tall], [tall]):
+        long = max(map(len, lines)) * FONT_PT * 0.62
+        high = len(lines) * FONT_PT * 1.3
+        for rotation, room in ((0, size_pt), (90, size_pt[::-1])):
+            if long <= room[0] and high <= room[1]:
+                return "\n".join(lines), rotation
+    return None
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix(" (part)")
+
+
+def _shared(plan: MemoryPlan) -> Iterator[tuple[int, int, int]]:
+    """Step and addresses where two buffers have the same bytes: one is read, one written there."""
+    for step in range(len(plan.steps)):
+        live = [e for e in extents(plan) if e.first <= step <= e.last]
+        for a, b in itertools.combinations(live, 2):
+            low, high = max(a.low, b.low), min(a.high, b.high)
+            if low < high:
+                yield step, low, high
+
+
+def _hatch_shared(axes: Axes, plan: MemoryPlan) -> None:
+    from matplotlib.patches import Rectangle
+
+    label = "written over what is read for the last time"
+    for step, low, high in _shared(plan):
+        box = Rectangle((step - 0.46, low), 0.92, high - low, fill=False, hatch="////", linewidth=0)
+        box.set_edgecolor("black")
+        box.set_label(label)
+        axes.add_patch(box)
+        label = ""
 
 
 def _tick(step: Step) -> str:

@@ -50,6 +50,9 @@ Process = Annotated[
 FlashBandwidth = Annotated[
     int, Quantity(parse=quantity.bandwidth, show=units.format_bandwidth, low=1e6, high=1e11)
 ]
+Latency = Annotated[
+    int, Quantity(parse=quantity.time, show=units.format_time_ps, low=1e6, high=3.6e15)
+]
 Cycles = Annotated[float, Field(ge=0, le=1e6)]
 
 
@@ -65,7 +68,8 @@ class Rate:
 class Kernels:
     """The software: cycles by kind of layer, its planner, and what it keeps beside the network.
 
-    ``per_segment`` is the modulo of a ring's address, ``per_layer`` the call of a kernel.
+    ``per_segment`` is the modulo of a ring's address, ``per_layer`` the call of a kernel. Limits
+    (``None``: none) are for the planner ``optimal``.
     """
 
     library: str
@@ -77,6 +81,9 @@ class Kernels:
     reserved_bytes: int
     code_bytes: int
     bytes_per_channel: int
+    weights_in: str
+    ram_limit_bytes: int | None
+    latency_limit_ps: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +134,12 @@ class KernelsConfig(StrictModel):
     """Who places activations in SRAM."""
     goal: Literal["least_memory", "fastest_that_fits"] = "least_memory"
     """What the planner ``optimal`` looks for."""
+    ram_limit: Size | None = None
+    """Of a plan; ``optimal`` then takes the fastest within it."""
+    latency_limit: Latency | None = None
+    """Of a run; ``optimal`` then takes the smallest plan within it."""
+    weights: Literal["flash", "sram"] = "flash"
+    """Where kernels read weights. In SRAM they need room beside the plan (flash keeps them too)."""
     conv_per_mac: Cycles
     conv_per_output: Cycles
     depthwise_per_mac: Cycles
@@ -295,4 +308,7 @@ def _kernels(config: KernelsConfig) -> Kernels:
         reserved_bytes=config.reserved,
         code_bytes=config.code,
         bytes_per_channel=config.bytes_per_channel,
+        weights_in=config.weights,
+        ram_limit_bytes=config.ram_limit,
+        latency_limit_ps=config.latency_limit,
     )

@@ -85,6 +85,18 @@ Planner = Annotated[
         metavar="|".join(PLANNER_NAMES), help="Who places activations in a microcontroller's SRAM."
     ),
 ]
+RamLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="With --planner optimal: the fastest plan within it."),
+]
+LatencyLimit = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="With --planner optimal: the smallest plan within it."),
+]
+Tradeoffs = Annotated[
+    bool,
+    typer.Option("--tradeoffs", help="Memory and latency of all plans that no other beats."),
+]
 MemoryMap = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Picture of the SRAM over time (PNG, SVG).")
 ]

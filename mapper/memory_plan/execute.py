@@ -235,8 +235,10 @@ def _run_rows(kernel: _Kernel) -> None:
 
 def _run_patches(kernel: _Kernel) -> None:
     start = kernel.starts[f"patches of {kernel.layers[0].name} (part)"]
-    for patch in patches_of(kernel.layers, math.isqrt(kernel.step.patches)):
-        for name, offset in patch_layout(kernel.layers, patch).items():
+    per_side = math.isqrt(kernel.step.patches)
+    layout = patch_layout(kernel.layers, per_side)
+    for patch in patches_of(kernel.layers, per_side):
+        for name, offset in layout.items():
             top, left = patch.rows[name][0], patch.columns[name][0]
             kernel.pool.regions[name] = Region(
                 start=start + offset,

@@ -90,6 +90,20 @@ def fuse(layers: Sequence[Layer]) -> FusedStage:
     )
 
 
+def least_fused_bytes(layers: Sequence[Layer]) -> int:
+    """A bound for ``fuse`` that only grows with more layers: the input, and of each map inside the
+    rows that its reader's window spans."""
+    made = {layer.output.name for layer in layers[:-1]}
+    rows: dict[str, tuple[FeatureMap, int]] = {}
+    for layer in layers:
+        for read in layer.inputs:
+            reach = min(layer.rows.reach, read.height)
+            if read.name in made and not _is_pixel([layer]):
+                rows[read.name] = read, max(reach, rows.get(read.name, (read, 0))[1])
+    source = next(i for layer in layers for i in layer.inputs if i.name not in made)
+    return source.size_bytes + sum(read.row_bytes * reach for read, reach in rows.values())
+
+
 def _is_pixel(readers: Sequence[Layer]) -> bool:
     """Whether the one reader of a map needs just the pixel at its own position."""
     windows = ((x.rows.reach, x.columns.reach, x.rows.stride, x.columns.stride) for x in readers)

@@ -225,6 +225,7 @@ def _cut_out(graph: Graph, own: int) -> Graph:
         sizes=tuple(graph.sizes[t] for t in maps),
         given=frozenset(at[t] for t in outside),
         kept=frozenset(at[t] for t in read_later),
+        shared=tuple(tuple((at[t], size) for t, size in graph.shared[x]) for x in layers),
     )
 
 

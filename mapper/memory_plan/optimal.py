@@ -3,7 +3,8 @@
 A network is cut where a single tensor is all that is needed; a plan is a sequence of stages
 between such points, so its memory is that of its largest stage and its time the sum. For every
 point all trade-offs of memory and time that no other beats are kept, so the plan is optimal
-among those that run the layers in the given order with the choices of ``stages``.
+among those with the choices of ``stages``. The order of the layers is part of the choice: layers
+come in the one with the least bound for rings, and a block's bound holds for all of its orders.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mapper.memory_plan.fused import can_fuse
+from mapper.memory_plan.fused import can_fuse, least_fused_bytes
 from mapper.memory_plan.layers import Layer
 from mapper.memory_plan.stages import Choice, CycleModel, cuts, fused, unfused
 
@@ -36,24 +37,49 @@ class Route:
         return tuple(reversed(found))
 
 
-def routes(layers: Sequence[Layer], cycles: CycleModel, *, fusion: bool = True) -> list[Route]:
-    """All plans that are not beaten in both memory and time, by memory."""
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """All plans that are not beaten in both memory and time, by memory; no plan needs less than
+    the bound."""
+
+    found: tuple[Route, ...]
+    lower_bound_bytes: int
+
+
+def routes(layers: Sequence[Layer], cycles: CycleModel) -> Routes:
+    """The trade-offs of memory and time, by way of the points where a single tensor is live."""
     points = cuts(layers)
     single = {
         (a, b): list(unfused(tuple(layers[a:b]), cycles)) for a, b in itertools.pairwise(points)
     }
-    # What the network needs without fusion: no stage that needs more is of use.
-    largest = max(min(c.size_bytes for c in choices) for choices in single.values())
+    # What the fastest way without fusion needs: a fused stage must need less to be of use.
+    roomy = {ends: min(found, key=_time).size_bytes for ends, found in single.items()}
+    largest = max(roomy.values())
     reached: dict[int, list[Route]] = {0: [Route(0, 0.0)]}
+    bounds = {0: 0}
     for position, start in enumerate(points[:-1]):
-        for end in points[position + 1 :]:
-            choices = single.get((start, end), [])
+        apart = 0
+        for before, end in itertools.pairwise(points[position:]):
+            apart = max(apart, roomy[before, end])
             part = tuple(layers[start:end])
-            joined = list(fused(part, cycles, largest)) if fusion and can_fuse(part) else []
-            _extend(reached, start, end, [*choices, *joined])
-            if end > points[position + 1] and not joined:
+            choices = single.get((start, end), [])
+            if can_fuse(part) and least_fused_bytes(part) < largest:
+                choices = [*choices, *fused(part, cycles, apart - 1)]
+            elif before > start:
                 break  # longer runs need more line buffers
-    return reached[len(layers)]
+            _extend(reached, start, end, choices)
+            _bound(bounds, start, end, choices)
+    return Routes(tuple(reached[len(layers)]), bounds[len(layers)])
+
+
+def _time(choice: Choice) -> tuple[float, int]:
+    return choice.cycles, choice.size_bytes
+
+
+def _bound(bounds: dict[int, int], start: int, end: int, choices: Sequence[Choice]) -> None:
+    for choice in choices if start in bounds else ():
+        bound = max(bounds[start], choice.lower_bound_bytes)
+        bounds[end] = min(bounds.get(end, bound), bound)
 
 
 def _extend(

@@ -47,60 +47,65 @@ def patch(layers: Sequence[Layer], per_side: int) -> PatchedStage:
     """The stage of layers that ``can_fuse``, in ``per_side`` x ``per_side`` patches."""
     made = {layer.output.name for layer in layers}
     source = next(i for layer in layers for i in layer.inputs if i.name not in made)
-    grid = list(patches_of(layers, per_side))
+    grid = _Grid.of(layers, per_side)
     return PatchedStage(
         source=source,
         target=layers[-1].output,
         per_side=per_side,
-        workspace_bytes=max(_workspace_bytes(layers, p) for p in _distinct(grid)),
-        layer_macs=tuple(_layer_macs(layer, grid) for layer in layers),
+        workspace_bytes=extent_bytes(_placed(layers, grid)),
+        layer_macs=tuple(
+            layer.macs * grid.computed_bytes(layer.output) // layer.output.size_bytes
+            for layer in layers
+        ),
     )
 
 
 def patches_of(layers: Sequence[Layer], per_side: int) -> Iterator[Patch]:
     """The patches in rows, with what each needs of every map."""
-    target = layers[-1].output
-    wide = [_needed(layers, part, "width") for part in _parts(target.width, per_side)]
-    for part in _parts(target.height, per_side):
-        tall = _needed(layers, part, "height")
-        for columns in wide:
-            yield Patch(rows=tall, columns=columns)
+    grid = _Grid.of(layers, per_side)
+    for rows in grid.rows:
+        for columns in grid.columns:
+            yield Patch(rows=rows, columns=columns)
 
 
-def patch_layout(layers: Sequence[Layer], patch: Patch) -> dict[str, int]:
-    """Offsets of a patch's own maps (those inside the stage) in its workspace."""
-    return {p.buffer.name: p.offset_bytes for p in _placed(layers, patch)}
+def patch_layout(layers: Sequence[Layer], per_side: int) -> dict[str, int]:
+    """Offsets of a patch's own maps (those inside the stage) in its workspace, for all patches."""
+    return {p.buffer.name: p.offset_bytes for p in _placed(layers, _Grid.of(layers, per_side))}
 
 
-def _placed(layers: Sequence[Layer], patch: Patch) -> list[Placement]:
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """What each row and each column of patches needs of every map."""
+
+    rows: tuple[Needed, ...]
+    columns: tuple[Needed, ...]
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer], per_side: int) -> _Grid:
+        target = layers[-1].output
+        tall = (_needed(layers, part, "height") for part in _parts(target.height, per_side))
+        wide = (_needed(layers, part, "width") for part in _parts(target.width, per_side))
+        return cls(tuple(tall), tuple(wide))
+
+    def largest_bytes(self, of: FeatureMap) -> int:
+        """Of the patch that needs most of a map."""
+        tall = max(length(needed, of.name) for needed in self.rows)
+        return tall * max(length(needed, of.name) for needed in self.columns) * of.pixel_bytes
+
+    def computed_bytes(self, of: FeatureMap) -> int:
+        """Of all patches together, with what neighbours compute again."""
+        tall = sum(length(needed, of.name) for needed in self.rows)
+        return tall * sum(length(needed, of.name) for needed in self.columns) * of.pixel_bytes
+
+
+def _placed(layers: Sequence[Layer], grid: _Grid) -> list[Placement]:
+    """One layout, with room for the largest patch of each map."""
     lives = lifetimes(layers)
     inner = (
-        replace(lives[layer.output.name], size_bytes=_patch_bytes(layer.output, patch))
+        replace(lives[layer.output.name], size_bytes=grid.largest_bytes(layer.output))
         for layer in layers[:-1]
     )
     return first_fit(sorted(inner, key=lambda b: -b.size_bytes))
-
-
-def _workspace_bytes(layers: Sequence[Layer], patch: Patch) -> int:
-    return extent_bytes(_placed(layers, patch))
-
-
-def _patch_bytes(of: FeatureMap, patch: Patch) -> int:
-    return length(patch.rows, of.name) * length(patch.columns, of.name) * of.pixel_bytes
-
-
-def _layer_macs(layer: Layer, grid: Sequence[Patch]) -> int:
-    """With what neighbouring patches compute again."""
-    whole = layer.output.size_bytes
-    return layer.macs * sum(_patch_bytes(layer.output, p) for p in grid) // whole
-
-
-def _distinct(grid: Sequence[Patch]) -> list[Patch]:
-    """One of the patches that need equally much of every map."""
-    by_lengths = {
-        tuple((length(p.rows, name), length(p.columns, name)) for name in p.rows): p for p in grid
-    }
-    return list(by_lengths.values())
 
 
 def _parts(size: int, count: int) -> Iterator[Range]:

@@ -12,19 +12,19 @@ from mapper.memory_plan.buffers import overlay_task, tflm_buffers
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.layout import lay_out
 from mapper.memory_plan.lifetimes import lifetimes
-from mapper.memory_plan.optimal import Route, routes
+from mapper.memory_plan.optimal import Route, Routes, routes
 from mapper.memory_plan.overlay import live_overlaid_bytes, overlay
 from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
 from mapper.memory_plan.schedule import best_order
-from mapper.memory_plan.stages import Choice, CycleModel
+from mapper.memory_plan.stages import Choice, CycleModel, shared_bytes
 from mapper.workload.graph import Workload
 from mapper.workload.runtime import RuntimeGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to plan. Limits are for ``optimal``: the fastest plan within ``ram_bytes``, or the
-    smallest one within ``most_cycles``; without limits the smallest of all."""
+    """What to plan. Limits are for ``optimal``: the smallest plan within ``most_cycles``, else the
+    fastest one within ``ram_bytes``; without limits, or if none keeps them, the nearest to it."""
 
     workload: Workload
     cycles: CycleModel
@@ -107,7 +107,7 @@ def _hmcos(request: Request) -> MemoryPlan:
         is_ring=False,
         placements=tuple(placements),
         steps=_one_by_one(ordered),
-        lower_bound_bytes=best_order(layers, found).bound_bytes,
+        lower_bound_bytes=best_order(layers, found.order).bound_bytes,
     )
 
 
@@ -117,19 +117,25 @@ def _vmcu(request: Request) -> MemoryPlan:
 
 
 def _optimal(request: Request) -> MemoryPlan:
-    found = routes(_ordered(request.workload), request.cycles)
-    chosen = _within(found, request)
-    return _of_choices("optimal", chosen.choices, chosen.size_bytes)
+    found = tradeoffs(request)
+    chosen = _within(found.found, request)
+    made = _of_choices("optimal", chosen.choices, chosen.size_bytes)
+    return replace(made, lower_bound_bytes=found.lower_bound_bytes)
+
+
+def tradeoffs(request: Request) -> Routes:
+    """All plans that ``optimal`` chooses from, by memory."""
+    return routes(_ordered(request.workload), request.cycles)
 
 
 def _within(found: Sequence[Route], request: Request) -> Route:
     """Routes are sorted by memory, and the more of it the faster."""
-    if request.ram_bytes is not None:
-        fitting = [route for route in found if route.size_bytes <= request.ram_bytes]
-        return fitting[-1] if fitting else found[0]
     if request.most_cycles is not None:
         fast = [route for route in found if route.cycles <= request.most_cycles]
         return fast[0] if fast else found[-1]
+    if request.ram_bytes is not None:
+        fitting = [route for route in found if route.size_bytes <= request.ram_bytes]
+        return fitting[-1] if fitting else found[0]
     return found[0]
 
 
@@ -147,7 +153,8 @@ def _of_choices(planner: str, chosen: Sequence[Choice], size_bytes: int) -> Memo
 
 def _ordered(workload: Workload) -> tuple[Layer, ...]:
     layers = layers_of(workload)
-    return tuple(layers[number] for number in best_order(layers, hmcos.schedule(layers)).order)
+    start = hmcos.schedule(layers).order
+    return tuple(layers[number] for number in best_order(layers, start, shared_bytes).order)
 
 
 def _one_by_one(layers: Sequence[Layer]) -> tuple[Step, ...]:

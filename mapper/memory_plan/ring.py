@@ -60,6 +60,18 @@ def place(layers: Sequence[Layer], segment_bytes: Mapping[str, int]) -> Ring:
     return _solve(buffers, starts_before)
 
 
+def linear(layers: Sequence[Layer]) -> Ring:
+    """A greedy arena in which everything that is live lies apart."""
+    buffers = lifetimes(layers)
+    starts = _linear(buffers)
+    span = _window(buffers, starts)
+    return Ring(span_bytes=span, lower_bound_bytes=span, placements=_placements(buffers, starts))
+
+
+def _placements(buffers: Mapping[str, Buffer], starts: Mapping[str, int]) -> tuple[Placement, ...]:
+    return tuple(Placement(buffer=buffers[name], offset_bytes=at) for name, at in starts.items())
+
+
 def _distances(
     layers: Sequence[Layer], buffers: Mapping[str, Buffer], segment_bytes: Mapping[str, int]
 ) -> dict[tuple[str, str], int]:
@@ -68,7 +80,7 @@ def _distances(
     for step, layer in enumerate(layers):
         for source in layer.inputs:
             if buffers[source.name].last == step and _once(layer, source):
-                pair = overlap(_seen_from(layer, source), segment_bytes[layer.name])
+                pair = overlap(seen_from(layer, source), segment_bytes[layer.name])
                 found[layer.output.name, source.name] = pair.offset * pair.segment_bytes
     return found
 
@@ -77,7 +89,7 @@ def _once(layer: Layer, source: FeatureMap) -> bool:
     return sum(other.name == source.name for other in layer.inputs) == 1
 
 
-def _seen_from(layer: Layer, source: FeatureMap) -> Layer:
+def seen_from(layer: Layer, source: FeatureMap) -> Layer:
     """The layer with ``source`` as its first input."""
     others = tuple(i for i in layer.inputs if i.name != source.name)
     return replace(layer, inputs=(source, *others))
@@ -107,9 +119,7 @@ def _solve(buffers: Mapping[str, Buffer], starts_before: Mapping[tuple[str, str]
     return Ring(
         span_bytes=span,
         lower_bound_bytes=min(bound, span),
-        placements=tuple(
-            Placement(buffer=buffers[name], offset_bytes=start) for name, start in starts.items()
-        ),
+        placements=_placements(buffers, starts),
     )
 
 

@@ -14,10 +14,10 @@ or whole parts of a network.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mapper.memory_plan.layers import Layer
+from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.lifetimes import maps_of
 
 #: Layers (by number) that run without a break.
@@ -31,8 +31,9 @@ class Graph:
     """Layers and maps by number; sets of layers are bits of an integer.
 
     ``needs[layer]``: what must be finished before. ``touches[layer]``: maps read or written.
-    ``users[map]``: layers that touch it. ``kept``: maps that live to the end, ``given``: from the
-    start.
+    ``users[map]``: layers that touch it, ``makers[map]``: those that write it. ``given``: maps that
+    live from the start, ``kept``: to the end. ``shared[layer]``: maps read, and how many bytes of
+    the output may lie over each if it dies with this layer.
     """
 
     needs: tuple[int, ...]
@@ -42,6 +43,7 @@ class Graph:
     sizes: tuple[int, ...]
     given: frozenset[int]
     kept: frozenset[int]
+    shared: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
     def everything(self) -> int:
@@ -57,7 +59,16 @@ class Schedule:
     bound_bytes: int
 
 
-def graph_of(layers: Sequence[Layer]) -> Graph:
+#: Bytes of a layer's output that may lie over one of its inputs.
+Shared = Callable[[Layer, FeatureMap], int]
+
+
+def nothing_shared(layer: Layer, source: FeatureMap) -> int:
+    """Everything that is live lies apart."""
+    return 0
+
+
+def graph_of(layers: Sequence[Layer], shared: Shared = nothing_shared) -> Graph:
     """Who needs whom; layers that write parts of one map may run in any order."""
     maps = list(maps_of(layers).values())
     number = {m.name: i for i, m in enumerate(maps)}
@@ -79,6 +90,9 @@ def graph_of(layers: Sequence[Layer]) -> Graph:
         sizes=tuple(m.size_bytes for m in maps),
         given=frozenset(i for i in range(len(maps)) if not makers[i]),
         kept=frozenset(i for i in range(len(maps)) if i not in read),
+        shared=tuple(
+            tuple((number[i.name], shared(layer, i)) for i in layer.inputs) for layer in layers
+        ),
     )
 
 
@@ -109,10 +123,14 @@ def run(graph: Graph, done: int, live: int, unit: Unit) -> tuple[int, int, int]:
             begins = graph.makers[tensor] & after and not graph.makers[tensor] & done
             if begins and tensor not in graph.given:
                 live += graph.sizes[tensor]
-        peak = max(peak, live)
-        for tensor in graph.touches[layer]:
-            if not graph.users[tensor] & ~after and tensor not in graph.kept:
-                live -= graph.sizes[tensor]
+        dying = [
+            tensor
+            for tensor in graph.touches[layer]
+            if not graph.users[tensor] & ~after and tensor not in graph.kept
+        ]
+        over = (size for tensor, size in graph.shared[layer] if tensor in dying)
+        peak = max(peak, live - max(over, default=0))
+        live -= sum(graph.sizes[tensor] for tensor in dying)
         done = after
     return peak, done, live
 
@@ -124,7 +142,10 @@ def peak_bytes(graph: Graph, order: Unit) -> int:
 
 def floor_bytes(graph: Graph) -> int:
     """What every order needs: the maps that some layer touches."""
-    return max(sum(graph.sizes[t] for t in touched) for touched in graph.touches)
+    return max(
+        sum(graph.sizes[t] for t in touched) - max((size for _, size in shared), default=0)
+        for touched, shared in zip(graph.touches, graph.shared, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +164,14 @@ class _Path:
         return tuple(layer for unit in reversed(parts) for layer in unit)
 
 
-def best_order(layers: Sequence[Layer], start: Schedule | None = None) -> Schedule:
+def best_order(
+    layers: Sequence[Layer], start: Unit | None = None, shared: Shared = nothing_shared
+) -> Schedule:
     """The order with the least peak: ``start`` (else the order given) if none is better."""
-    graph = graph_of(layers)
+    graph = graph_of(layers, shared)
     given = tuple(range(len(layers)))
-    first = start or Schedule(given, peak_bytes(graph, given), floor_bytes(graph))
+    order = start or given
+    first = Schedule(order, peak_bytes(graph, order), floor_bytes(graph))
     return least_peak(graph, [(layer,) for layer in given], first)
 
 

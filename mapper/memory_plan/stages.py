@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mapper.memory_plan.fused import FusedStage, fuse
+from mapper.memory_plan.fused import FusedStage, fuse, least_fused_bytes
 from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.offsets import Overlap, overlap
 from mapper.memory_plan.patches import PatchedStage, patch
-from mapper.memory_plan.ring import Ring, place
+from mapper.memory_plan.ring import Ring, linear, place, seen_from
+from mapper.memory_plan.schedule import best_order
 
 #: Cycles of a layer that computes ``macs`` and addresses the ring ``accesses`` times.
 CycleModel = Callable[[Layer, int, int], float]
@@ -50,11 +51,14 @@ def cuts(layers: Sequence[Layer]) -> tuple[int, ...]:
 
 
 def unfused(layers: Sequence[Layer], cycles: CycleModel) -> Iterator[Choice]:
-    """Layer by layer; for a single layer, every segment size that is worth it, and no ring."""
+    """Layer by layer: in a ring (a single layer with every segment size that is worth it), and
+    with everything apart, which needs no ring addressing."""
     if len(layers) > 1 or len(layers[0].inputs) > 1:
-        units = {layer.name: _units(layer)[0] for layer in layers}
-        ring = place(layers, units)
+        units = {layer.name: _least_unit(layer) for layer in layers}
+        ring = _over_all_orders(layers, place(layers, units))
         yield _choice(layers, ring.span_bytes, ring, cycles, tuple(units.values()))
+        apart_ring = linear(layers)
+        yield _choice(layers, apart_ring.span_bytes, apart_ring, cycles, (0,) * len(units))
         return
     layer = layers[0]
     least = layer.inputs[0].size_bytes + layer.output.size_bytes
@@ -67,13 +71,39 @@ def unfused(layers: Sequence[Layer], cycles: CycleModel) -> Iterator[Choice]:
             yield _choice(layers, least, pair, cycles, (unit,))
 
 
+def _over_all_orders(layers: Sequence[Layer], ring: Ring) -> Ring:
+    """With the bound of every order, not just of the one that was placed."""
+    bound = best_order(layers, shared=shared_bytes).bound_bytes
+    largest = max(p.buffer.size_bytes for p in ring.placements)
+    return replace(ring, lower_bound_bytes=max(largest, min(bound, ring.lower_bound_bytes)))
+
+
+def shared_bytes(layer: Layer, source: FeatureMap) -> int:
+    """Bytes of a layer's output that may lie over an input that dies, at best."""
+    if sum(other.name == source.name for other in layer.inputs) != 1:
+        return 0
+    pair = overlap(seen_from(layer, source), _least_unit(layer))
+    return max(0, layer.output.size_bytes - pair.offset * pair.segment_bytes)
+
+
+def _least_unit(layer: Layer) -> int:
+    """The segment size of the least offset; of equal ones the largest."""
+
+    def offset_bytes(unit: int) -> int:
+        return overlap(layer, unit).offset * unit
+
+    return min(_units(layer), key=offset_bytes)
+
+
 def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iterator[Choice]:
     """By rows, and by patches where that may need less, within a limit of memory.
 
     Rows are computed once and patches more than once, so patches that need more than the rows do
     are never better. Fewer, larger patches need more.
     """
-    if len(layers) == 1:
+    needed = least_fused_bytes(layers) - layers[0].inputs[0].size_bytes
+    larger = max(layers[0].inputs[0].size_bytes, layers[-1].output.size_bytes)
+    if len(layers) == 1 or needed + larger > limit_bytes:
         return
     stage = fuse(layers)
     unit = math.gcd(stage.source.pixel_bytes, stage.target.pixel_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One volume: what is counted, of which operand, at which stage.
 
     ``kind`` is ``moved`` (elements moved, one copy per instance along ``over``), ``held``
@@ -94,13 +93,9 @@ def _masks(contended: int, columns: IntArray) -> tuple[IntArray, IntArray]:
 def column_table(run: Execution, columns: tuple[Column, ...]) -> IntArray:
     """One row of fields per column, ``AXES`` being a bit mask."""
     bit = _axis_bits(run)
-    return np.array(
-        [
-            (KINDS[c.kind], c.operand, c.stage, sum(bit[name] for name in c.over), c.lifted)
-            for c in columns
-        ],
-        dtype=np.int64,
-    )
+    masks = {over: sum(bit[name] for name in over) for over in {c.over for c in columns}}
+    rows = [(KINDS[c.kind], c.operand, c.stage, masks[c.over], c.lifted) for c in columns]
+    return np.array(rows, dtype=np.int64)
 
 
 def _axis_bits(run: Execution) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mapper.search import pricing
 from mapper.search.pricing import FloatArray, IntArray, Model
 
 PlaceArray = NDArray[np.uint32]
+Number = TypeVar("Number", int, float)
 
 
 class Flows(NamedTuple):
@@ -65,8 +66,7 @@ class _Rows:
         self.numbers.append(numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(NamedTuple):
     """One direction of a memory."""
 
     number: int
@@ -79,23 +79,24 @@ class _Terms:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.memories: list[list[float]] = model.memories.tolist()
         self.linear, self.sums, self.tiles, self.waits = _Rows(), _Rows(), _Rows(), _Rows()
         self.port_ticks = [0.0] * (2 * len(model.memories))
         self.fixed_pj = model.compute_pj
-        for stage in model.stages:
+        for stage in model.stages.tolist():
             self._add_stage(stage)
-        for path in model.datapaths:
+        for path in model.datapaths.tolist():
             self._add_datapath(path)
 
     def _port(self, memory: int, *, write: bool) -> _Port:
-        row = self.model.memories[memory]
+        row = self.memories[memory]
         turn = write and not row[pricing.SHARED_PORT]
         ticks, energy = (
             (pricing.WRITE_TICKS, pricing.WRITE_PJ)
             if write
             else (pricing.READ_TICKS, pricing.READ_PJ)
         )
-        return _Port(2 * memory + int(turn), float(row[ticks]), float(row[energy]))
+        return _Port(2 * memory + int(turn), row[ticks], row[energy])
 
     def _add(self, port: _Port, column: int, bits: float) -> None:
         self.linear.add((column, port.number), (bits * port.ticks_per_bit, bits * port.pj_per_bit))
@@ -120,8 +121,7 @@ class _Terms:
             ),
         )
 
-    def _add_stage(self, stage: IntArray) -> None:
-        s = [int(value) for value in stage]
+    def _add_stage(self, s: list[int]) -> None:
         if s[pricing.IS_OUTPUT]:
             self._add_output(s)
         else:
@@ -155,7 +155,7 @@ class _Terms:
             ends.append((s[pricing.CHILD], not s[pricing.IS_OUTPUT]))
         return max(
             self._port(memory, write=write).ticks_per_bit
-            / float(self.model.memories[memory][pricing.TICKS_PER_PS])
+            / self.memories[memory][pricing.TICKS_PER_PS]
             for memory, write in ends
         )
 
@@ -179,8 +179,7 @@ class _Terms:
             self._add(out_of_child, at_child, partial)
             self._add_constant(out_of_child, outputs * (final - partial))
 
-    def _add_datapath(self, path: IntArray) -> None:
-        p = [int(value) for value in path]
+    def _add_datapath(self, p: list[int]) -> None:
         columns = p[pricing.COL_MOVED], p[pricing.COL_LIFTED], self.model.unit_revisits_column
         bits = float(p[pricing.D_FINAL_BITS]), float(p[pricing.D_PARTIAL_BITS])
         if not p[pricing.D_IS_OUTPUT]:
@@ -198,14 +197,9 @@ def flows(model: Model) -> Flows:
     """The model in the form that ``costs.cost`` reads."""
     terms = _Terms(model)
     ends = np.cumsum([len(rows.places) for rows in terms.in_order()])
-    places = np.zeros((int(ends[-1]), 4), dtype=np.uint32)
-    numbers = np.zeros((int(ends[-1]), 5))
-    at = 0
-    for rows in terms.in_order():
-        for place, number in zip(rows.places, rows.numbers, strict=True):
-            places[at, : len(place)] = place
-            numbers[at, : len(number)] = number
-            at += 1
+    every = list(terms.in_order())
+    places = np.array([_padded(r, 4) for rows in every for r in rows.places], dtype=np.uint32)
+    numbers = np.array([_padded(r, 5) for rows in every for r in rows.numbers], dtype=np.float64)
     ticks_per_ps = np.repeat(model.memories[:, pricing.TICKS_PER_PS], 2)
     return Flows(
         places=places,
@@ -231,6 +225,10 @@ def flows(model: Model) -> Flows:
         leakage_w=model.leakage_w,
         objective=model.objective,
     )
+
+
+def _padded(row: tuple[Number, ...], width: int) -> tuple[Number | int, ...]:
+    return row + (0,) * (width - len(row))
 
 
 def decisive(flows: Flows) -> IntArray:
@@ -261,12 +259,12 @@ def decisive(flows: Flows) -> IntArray:
     return np.unique(np.concatenate(found))
 
 
-def compacted(flows: Flows) -> tuple[IntArray, Flows]:
-    """Columns that bounds and costs need, and the terms over these alone.
+def compacted(flows: Flows, decisive: IntArray) -> tuple[IntArray, Flows]:
+    """Columns that bounds and costs need beside the decisive ones, and the terms over these alone.
 
     Exposed are then only transfers that are late.
     """
-    kept = np.union1d(decisive(flows), flows.steps_columns.astype(np.int64))
+    kept = np.union1d(decisive, flows.steps_columns.astype(np.int64))
     kept = np.union1d(kept, flows.places[flows.linear : flows.sums, 1].astype(np.int64))
     position = np.zeros(int(flows.places.max()) + int(kept.max()) + 1, dtype=np.uint32)
     position[kept] = np.arange(len(kept))

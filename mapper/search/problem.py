@@ -66,10 +66,11 @@ class Problem:
         self.order = order
         self.groups = order.run.counts.groups
         self._whole = flows(model)
-        columns, self.flows = compacted(self._whole)
+        deciding = decisive(self._whole)
+        columns, self.flows = compacted(self._whole, deciding)
         self._every = column_table(order.run, order.columns)
         self._columns = self._every[columns]
-        self._decisive = np.searchsorted(columns, decisive(self._whole))
+        self._decisive = np.searchsorted(columns, deciding)
         used = [order.columns[c].kind for c in columns]
         self._first = np.array([_SPLIT_FIRST.get(kind, 0.0) for kind in used])
         self._held = [i for i, kind in enumerate(used) if kind == "held"]

@@ -115,7 +115,7 @@ class StageOrder:
 
     def lifted(self, column: Column) -> Column:
         """``column`` times the contended axes used (see ``pricing.Model``)."""
-        return replace(column, lifted=bool(self.contended))
+        return column._replace(lifted=bool(self.contended))
 
     def at_datapath(self, operand: int) -> Column:
         return Column("moved", operand, -1, self.run.paths[operand][-1].replicated_over)

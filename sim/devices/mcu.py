@@ -14,7 +14,15 @@ from arch.families.mcu import McuCore, McuFlash, McuSram
 from arch.spec import PS_PER_S, Architecture
 from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
 from mapper.memory_plan.layers import Layer, layers_of
-from mapper.memory_plan.mcu import core_of, flash_bytes, layer_cycles, plan_on
+from mapper.memory_plan.mcu import (
+    core_of,
+    flash_bytes,
+    layer_cycles,
+    parameter_bytes,
+    plan_on,
+    weight_memory,
+    weights_in_sram,
+)
 from mapper.memory_plan.plan import MemoryPlan
 from mapper.memory_plan.stages import ring_accesses
 from mapper.workload.graph import Workload
@@ -44,34 +52,57 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
     """The metrics of a network on a microcontroller.
 
     Raises ``InfeasibleError`` if its activations do not fit into the SRAM or its weights and code
-    not into the flash. A roofline needs no plan and checks the flash only.
+    not into the flash, or if a limit is not kept. A roofline needs no plan and checks the flash
+    only.
     """
     layers = layers_of(workload)
     kernels = core_of(architecture).kernels
     store = architecture.memories[0]
     used = flash_bytes(kernels, layers)
-    _check(store.name, used, store.size_bytes, "weights and code")
+    _check(f"bytes of {store.name}", used, store.size_bytes, "weights and code")
     plan = None if fidelity == "roofline" else plan_on(workload, architecture)
-    memory = {store.name: used} | ({} if plan is None else _sram(plan, architecture))
+    memory = {store.name: used} | ({} if plan is None else _sram(plan, architecture, layers))
     spent = _spent(layers, plan)
     runs = tuple(_operator(architecture, layer, *spent[layer.name], fidelity) for layer in layers)
-    return _assembled(workload, architecture, fidelity, memory, runs)
+    metrics = _assembled(workload, architecture, fidelity, memory, runs)
+    if kernels.latency_limit_ps is not None:
+        detail = "picoseconds of the fastest plan within the limit of memory"
+        _check("latency limit", metrics.latency_ps, kernels.latency_limit_ps, detail)
+    return metrics
 
 
-def _check(what: str, needed: int, allowed: int, detail: str) -> None:
+def _check(limit: str, needed: int, allowed: int, detail: str) -> None:
     if needed > allowed:
-        raise InfeasibleError(
-            limit=f"bytes of {what}", needed=needed, allowed=allowed, detail=detail
-        )
+        raise InfeasibleError(limit=limit, needed=needed, allowed=allowed, detail=detail)
 
 
-def _sram(plan: MemoryPlan, architecture: Architecture) -> dict[str, int]:
+def _sram(
+    plan: MemoryPlan, architecture: Architecture, layers: tuple[Layer, ...]
+) -> dict[str, int]:
+    """Peak, and what it consists of: the pool, scratch buffers, what is reserved, weights."""
     working = architecture.memories[1]
-    reserved = core_of(architecture).kernels.reserved_bytes
-    peak = plan.peak_bytes + reserved
-    detail = f"{plan.planner} plan {plan.peak_bytes:,} and reserved {reserved:,} bytes"
-    _check(working.name, peak, working.size_bytes, detail)
-    return {working.name: peak, "arena": plan.pool_bytes}
+    kernels = core_of(architecture).kernels
+    weights = weights_in_sram(kernels, layers)
+    peak = plan.peak_bytes + kernels.reserved_bytes + weights
+    parts = {
+        f"{plan.planner} plan": plan.peak_bytes,
+        "reserved": kernels.reserved_bytes,
+        "weights": weights,
+    }
+    text = [f"{name} {size:,}" for name, size in parts.items() if size]
+    detail = f"{' and '.join(text)} bytes; {max(0, peak - working.size_bytes):,} are missing"
+    _check(f"bytes of {working.name}", peak, working.size_bytes, detail)
+    if kernels.ram_limit_bytes is not None:
+        detail = f"bytes of the {plan.planner} plan"
+        _check("memory limit", plan.peak_bytes, kernels.ram_limit_bytes, detail)
+    return {
+        working.name: peak,
+        "arena": plan.pool_bytes,
+        "scratch": sum(plan.extra_bytes.values()),
+        "reserved": kernels.reserved_bytes,
+        "parameters": parameter_bytes(kernels, layers),
+        "code": kernels.code_bytes,
+    }
 
 
 def _spent(layers: tuple[Layer, ...], plan: MemoryPlan | None) -> dict[str, tuple[int, int]]:
@@ -89,7 +120,7 @@ def _spent(layers: tuple[Layer, ...], plan: MemoryPlan | None) -> dict[str, tupl
 def _operator(
     architecture: Architecture, layer: Layer, macs: int, accesses: int, fidelity: str
 ) -> OperatorMetrics:
-    processor, store = core_of(architecture), architecture.memories[0]
+    processor, store = core_of(architecture), weight_memory(architecture)
     period_ps = PS_PER_S / architecture.clock_hz
     assert store.read_bytes_per_s is not None
     weights_ps = _ceil(layer.weight_bytes * PS_PER_S / store.read_bytes_per_s)

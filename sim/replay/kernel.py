@@ -7,7 +7,7 @@ instead of a call.
 
 from __future__ import annotations
 
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.replay.image import (
     AMOUNT,
     ARBITRATED,
@@ -67,7 +67,7 @@ FULL = -1
 FULL_CHANNEL = -2
 
 
-@compiled
+@kernel
 def run(m: IntArray) -> int:
     """Until nothing happens any more. The number of operations issued, or ``FULL``."""
     issued = 0
@@ -98,7 +98,7 @@ def run(m: IntArray) -> int:
             return FULL
 
 
-@compiled
+@kernel
 def issue(p: int, m: IntArray) -> None:
     """Request every port at once; go on when all have served, results some time later."""
     step = m[p + POSITION]
@@ -132,7 +132,7 @@ def issue(p: int, m: IntArray) -> None:
         m[p + FINISH_ISSUED] = issued
 
 
-@compiled
+@kernel
 def advance(p: int, m: IntArray) -> bool:
     """All steps of a process up to where it has to rest, and of those that it wakes on the way.
 
@@ -166,7 +166,7 @@ def advance(p: int, m: IntArray) -> bool:
             p = m[top]
 
 
-@compiled
+@kernel
 def take(p: int, channel: int, m: IntArray) -> bool:
     """Receive a token; False if there is none."""
     if m[channel + TOKENS] == 0:
@@ -183,7 +183,7 @@ def take(p: int, channel: int, m: IntArray) -> bool:
     return True
 
 
-@compiled
+@kernel
 def put(p: int, channel: int, m: IntArray) -> int:
     """Send a token. Who waited for it, ``NOTHING``, or ``FULL_CHANNEL``."""
     room = m[channel + RING_END] - m[channel + RING]
@@ -202,7 +202,7 @@ def put(p: int, channel: int, m: IntArray) -> int:
     return int(receiver)
 
 
-@compiled
+@kernel
 def end_of_loop(p: int, step: int, m: IntArray) -> None:
     counter = m[step + LAST]
     m[counter] += 1

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.devices.banked_sram import QUIET, touch
 from sim.devices.dram_burst import COLUMN_FREE, FRONT, serve
 from sim.replay.image import (
@@ -79,7 +79,7 @@ from sim.replay.image import (
 )
 
 
-@compiled
+@kernel
 def move_tile(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int, int]:
     """Ask a device: when its bus is there for a tile, when it has done it, when the data is."""
     if m[transfer + IS_BANKED]:
@@ -100,7 +100,7 @@ def move_tile(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int,
     return max(free, ready + timing[FRONT]), state[COLUMN_FREE], there
 
 
-@compiled
+@kernel
 def touch_banks(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, int, int]:
     """As ``move_tile``, for a memory with several banks."""
     state = m[m[transfer + STATE] : m[transfer + STATE_END]]
@@ -114,7 +114,7 @@ def touch_banks(transfer: int, p: int, ready: int, m: IntArray) -> tuple[int, in
     return ready, end, end
 
 
-@compiled
+@kernel
 def explain(free: int, asked: int, p: int, m: IntArray) -> None:
     """Why the watched port was idle from ``free`` until a process asked for it.
 
@@ -136,7 +136,7 @@ def explain(free: int, asked: int, p: int, m: IntArray) -> None:
     m[LOST + DEPENDENCE] += (done - started) + (issued - free)
 
 
-@compiled
+@kernel
 def ask(p: int, m: IntArray) -> None:
     """Begin an operation that needs a port that has an arbiter."""
     m[p + ADMITTED] = m[m[p + POSITION] + FIRST]
@@ -145,7 +145,7 @@ def ask(p: int, m: IntArray) -> None:
     admit(p, m)
 
 
-@compiled
+@kernel
 def admit(p: int, m: IntArray) -> None:
     """Into as many ports as there is room in, in order."""
     step = m[p + POSITION]
@@ -172,7 +172,7 @@ def admit(p: int, m: IntArray) -> None:
             let_go(m[demand + PORT], p, m)
 
 
-@compiled
+@kernel
 def let_go(port: int, p: int, m: IntArray) -> None:
     """Of a port that was kept after its work, because others held the operation back."""
     now = m[CLOCK]
@@ -185,7 +185,7 @@ def let_go(port: int, p: int, m: IntArray) -> None:
     plan(port, m)
 
 
-@compiled
+@kernel
 def plan(port: int, m: IntArray) -> None:
     """Decide when the port is free."""
     decision = m[port + DECISION]
@@ -193,7 +193,7 @@ def plan(port: int, m: IntArray) -> None:
         m[decision] = max(m[port], m[CLOCK])
 
 
-@compiled
+@kernel
 def decide(port: int, m: IntArray) -> int:
     """Serve one of those who wait. The process whose operation is over by that, or ``NOTHING``."""
     place = m[port + QUEUE] + choose(port, m) * PLACE_FIELDS
@@ -217,19 +217,19 @@ def decide(port: int, m: IntArray) -> int:
     return int(p)
 
 
-@compiled
+@kernel
 def remove(place: int, last: int, fields: int, m: IntArray) -> None:
     """Those behind a place move up; ``last`` is where the last one stood."""
     for cell in range(place, last):
         m[cell] = m[cell + fields]
 
 
-@compiled
+@kernel
 def number_of(p: int, m: IntArray) -> int:
     return int((p - m[PROCESSES]) // PROCESS_FIELDS)
 
 
-@compiled
+@kernel
 def choose(port: int, m: IntArray) -> int:
     """The place of the one that goes next."""
     if m[port + POLICY] == FIFO:
@@ -248,7 +248,7 @@ def choose(port: int, m: IntArray) -> int:
     return chosen
 
 
-@compiled
+@kernel
 def serve_demand(demand: int, p: int, since: int, m: IntArray) -> None:
     """What an operation asked of one port at ``since`` begins."""
     now, port = m[CLOCK], m[demand + PORT]
@@ -268,14 +268,14 @@ def serve_demand(demand: int, p: int, since: int, m: IntArray) -> None:
         note(p, start, end, m)
 
 
-@compiled
+@kernel
 def note(p: int, start: int, end: int, m: IntArray) -> None:
     if end > m[p + ASK_DONE]:
         m[p + ASK_DONE] = end
         m[p + ASK_STARTED] = start
 
 
-@compiled
+@kernel
 def end_of_ask(p: int, m: IntArray) -> None:
     """All ports have served the operation."""
     step = m[p + POSITION]

@@ -7,7 +7,7 @@ skip is exact whichever earlier state it came from.
 
 from __future__ import annotations
 
-from mapper.compiled import compiled
+from mapper.compiled import kernel
 from sim.replay.image import (
     ADMITTED,
     ASK_DONE,
@@ -69,7 +69,7 @@ from sim.replay.image import (
 MISMATCH = -1
 
 
-@compiled
+@kernel
 def between_iterations(loop: int, iteration: int, m: IntArray) -> None:
     """Skip ahead if the state is the one that is kept; keep another one from time to time."""
     if iteration > 1:
@@ -87,7 +87,7 @@ def between_iterations(loop: int, iteration: int, m: IntArray) -> None:
     keep(loop, iteration, m)
 
 
-@compiled
+@kernel
 def keep(loop: int, iteration: int, m: IntArray) -> None:
     m[loop + SEEN_AT] = iteration
     m[loop + SEEN_PS] = m[CLOCK]
@@ -97,7 +97,7 @@ def keep(loop: int, iteration: int, m: IntArray) -> None:
     visit(loop, iteration, True, m)
 
 
-@compiled
+@kernel
 def visit(loop: int, iteration: int, store: bool, m: IntArray) -> bool:
     """Keep the loop's state, or say whether it is the one that is kept."""
     place = visit_members(loop, iteration, store, m)
@@ -110,20 +110,20 @@ def visit(loop: int, iteration: int, store: bool, m: IntArray) -> bool:
     return place != MISMATCH and visit_queues(loop, place, store, m)
 
 
-@compiled
+@kernel
 def same(place: int, value: int, store: bool, m: IntArray) -> bool:
     if store:
         m[place] = value
     return bool(m[place] == value)
 
 
-@compiled
+@kernel
 def inside(member: int, m: IntArray) -> bool:
     """Is the process of a member in the loop?"""
     return bool(m[member + ENTRY] <= m[m[member + MEMBER] + POSITION] <= m[member + EXIT])
 
 
-@compiled
+@kernel
 def visit_members(loop: int, iteration: int, store: bool, m: IntArray) -> int:
     now, place = m[CLOCK], m[loop + SEEN]
     for member in range(m[loop + MEMBERS], m[loop + MEMBERS_END], MEMBER_FIELDS):
@@ -145,7 +145,7 @@ def visit_members(loop: int, iteration: int, store: bool, m: IntArray) -> int:
     return int(place)
 
 
-@compiled
+@kernel
 def visit_request(p: int, place: int, store: bool, m: IntArray) -> int:
     """How far an operation that waits for ports has come."""
     if not same(place, m[p + ADMITTED], store, m):
@@ -155,7 +155,7 @@ def visit_request(p: int, place: int, store: bool, m: IntArray) -> int:
     return place + 2
 
 
-@compiled
+@kernel
 def visit_others(loop: int, place: int, store: bool, m: IntArray) -> int:
     for other in range(m[loop + OTHERS], m[loop + OTHERS_END]):
         p = m[other]
@@ -171,7 +171,7 @@ def visit_others(loop: int, place: int, store: bool, m: IntArray) -> int:
     return place
 
 
-@compiled
+@kernel
 def visit_channels(loop: int, place: int, store: bool, m: IntArray) -> int:
     now = m[CLOCK]
     for used in range(m[loop + CHANNELS], m[loop + CHANNELS_END]):
@@ -190,7 +190,7 @@ def visit_channels(loop: int, place: int, store: bool, m: IntArray) -> int:
     return place
 
 
-@compiled
+@kernel
 def visit_ports(loop: int, place: int, store: bool, m: IntArray) -> int:
     """Times that have passed are equal to now, but not on the watched port: how long it has
     been idle is accounted for."""
@@ -201,13 +201,13 @@ def visit_ports(loop: int, place: int, store: bool, m: IntArray) -> int:
     return place
 
 
-@compiled
+@kernel
 def free_from_now(port: int, m: IntArray) -> int:
     free = m[port] - m[CLOCK]
     return int(free if port == m[WATCHED] else max(free, 0))
 
 
-@compiled
+@kernel
 def visit_queues(loop: int, place: int, store: bool, m: IntArray) -> bool:
     """Ports that have an arbiter: who waits, in which order, who keeps them, who was last."""
     for used in range(m[loop + QUEUES], m[loop + QUEUES_END]):
@@ -230,7 +230,7 @@ def visit_queues(loop: int, place: int, store: bool, m: IntArray) -> bool:
     return True
 
 
-@compiled
+@kernel
 def periods(loop: int, period: int, span: int, m: IntArray) -> int:
     """How many whole periods nothing outside the loop happens, and its end is not reached."""
     times = m[loop + COUNT]
@@ -247,7 +247,7 @@ def periods(loop: int, period: int, span: int, m: IntArray) -> int:
     return int(times)
 
 
-@compiled
+@kernel
 def undisturbed(wake: int, span: int, m: IntArray) -> int:
     """Periods before a process outside the loop wakes up, or an arbiter decides."""
     if span == 0 or m[wake] == NEVER:
@@ -255,7 +255,7 @@ def undisturbed(wake: int, span: int, m: IntArray) -> int:
     return int((m[wake] - m[CLOCK] - 1) // span)
 
 
-@compiled
+@kernel
 def skip(loop: int, times: int, period: int, span: int, m: IntArray) -> None:
     """All that takes part moves on by whole periods."""
     jump = times * span
@@ -276,13 +276,13 @@ def skip(loop: int, times: int, period: int, span: int, m: IntArray) -> None:
     m[CLOCK] += jump
 
 
-@compiled
+@kernel
 def postpone(wake: int, jump: int, m: IntArray) -> None:
     if m[wake] != NEVER:
         m[wake] += jump
 
 
-@compiled
+@kernel
 def move(first: int, end: int, jump: int, m: IntArray) -> None:
     for cell in range(first, end):
         m[cell] += jump

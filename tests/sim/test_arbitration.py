@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from arch import catalog
 from arch.errors import InputError
 from arch.load import load_architecture
-from arch.spec import REQUESTERS, Arbiter
-from mapper.cost import Price
+from arch.spec import REQUESTERS, ROLES, Arbiter, Architecture
+from mapper.cost import InfeasibleError, Price
 from mapper.program import Node, Program, TileOp, Work
+from mapper.workload.load import load_workload
 from sim.deadlock import DeadlockError
 from sim.engine import Listeners, simulate
+from sim.models import cost_model
 from sim.ports import Prices
 from sim.process import Process
 from sim.replay.engine import replay
 from sim.schedule import PricedOp, build_schedule, busy_ps
+from tests.conformance.mappings import random_mapping
 from tests.sim.programs import PRICES, compute, hold, load, program, repeat, store
 from tests.sim.random_programs import Shape, random_arbiters, random_prices, random_program
 from tests.sim.reference import StuckError, reference_latency_ps
@@ -177,7 +183,7 @@ def test_engines_agree(chunk: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(16))
 def test_engines_agree_on_ten_thousand_programs(chunk: int) -> None:
-    cases = range(CASES + chunk, CASES + 14_000, 16)
+    cases = range(CASES + chunk, CASES + 12_800, 16)
     assert sum(check_equal(seed) for seed in cases) > 10_000 // 16
 
 
@@ -252,6 +258,40 @@ def test_a_deadlock_of_a_program_names_the_circle() -> None:
         "  load operand 0 in gbuf waits for free slot of operand 0 in gbuf, "
         "which compute has to send",
     ]
+
+
+def two_buffers(folder: Path) -> Architecture:
+    """``edge_npu`` with a second buffer; every port of a memory has room for one that waits."""
+    document = yaml.safe_load(catalog.find("arch", "edge_npu").read_text())
+    document["name"] = "two_buffers"
+    components = document["components"]
+    tight = {"queue": 1, "shared_port": True}
+    outer = components["gbuf"] | tight | {"size": "8 KiB"}
+    inner = components["gbuf"] | tight | {"size": "2 KiB", "keeps": [*ROLES]}
+    first = {"dram": components["dram"] | {"queue": 1}, "gbuf": outer, "l1": inner}
+    document["components"] = first | {n: c for n, c in components.items() if n not in first}
+    path = folder / "two_buffers.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return load_architecture(str(path))
+
+
+def test_hardware_whose_queues_close_a_circle_cannot_run_the_mapping(tmp_path: Path) -> None:
+    """One in sixty random mappings does; with room for three more none of them."""
+    architecture, workload = two_buffers(tmp_path), load_workload("gemm:M=16,N=16,K=64")
+    (operator,) = workload.operators
+    wider = {f"{name}.queue": 4 for name in ("dram", "gbuf", "l1")}
+    refused = []
+    for seed in range(40):
+        mapping = random_mapping(workload, operator, architecture, np.random.default_rng(seed))
+        try:
+            cost_model("event").evaluate(workload, architecture, {operator.name: mapping})
+        except InfeasibleError as error:
+            refused.append(str(error))
+            roomy = architecture.with_overrides(wider)
+            cost_model("event").evaluate(workload, roomy, {operator.name: mapping})
+    assert refused
+    assert all("processes wait for each other in a circle:" in text for text in refused)
+    assert all("operand 0 is input, operand 1 is weight" in text for text in refused)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,9 @@ def run(
     workers = cores() if workers is None else inputs.positive("--workers", workers)
     asked = load_search(config)
     used = engines.chosen(engine, asked.fidelity)
+    without = asked.architecture({}).without_area
+    if without:
+        messages().print(f"areas are without {', '.join(without)}, whose area is not known")
     if trials is not None:
         asked = replace(asked, trials=inputs.positive("--trials", trials))
     run_dir = inputs.output_folder("--out", directory(asked, out, resume=resume))

@@ -20,6 +20,7 @@ from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
 from dse.stream_workload import is_stream
 from dse.tokens import flops_utilization, token_rates
+from mapper.cost import InfeasibleError
 from mapper.search.exact import OBJECTIVES
 from mapper.search.method import Method
 from mapper.workload.graph import Workload
@@ -40,6 +41,9 @@ def run(
     fuse: arguments.Fuse = False,
     mapping: arguments.Mapping = None,
     planner: arguments.Planner = None,
+    ram_limit: arguments.RamLimit = None,
+    latency_limit: arguments.LatencyLimit = None,
+    tradeoffs: arguments.Tradeoffs = False,
     memory_map: arguments.MemoryMap = None,
     write_plan: arguments.WritePlan = None,
     trace: arguments.Trace = None,
@@ -56,28 +60,56 @@ def run(
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     pictures = Pictures.asked(trace, trace_window, timeline)
-    architecture = load_architecture(arch, inputs.overrides(assignments or []))
-    if planner is not None or memory_map is not None:
-        architecture = _needed("memory_options").asked(planner, memory_map, architecture)
+    limits = {"ram_limit": ram_limit, "latency_limit": latency_limit, "tradeoffs": tradeoffs}
+    memory = limits | {"planner": planner, "memory_map": memory_map}
+    architecture = _architecture(arch, assignments, memory)
     if write_plan is not None:
         _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
-        pictures.refuse("a stream of requests has no timeline")
-        engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
-        run_stream(architecture, workload, as_json=as_json)
+        _stream(architecture, workload, engine, pictures, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
-    chosen = engines.chosen(engine, fidelity)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity)
-    way = _way(architecture, chosen, mapping, fuse=fuse)
-    simulation = simulate(network, architecture, fidelity, objective, way)
+    way = _way(architecture, engines.chosen(engine, fidelity), mapping, fuse=fuse)
+    simulation = _simulated(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
     if memory_map is not None:
         _needed("memory_options").draw_map(network, architecture, memory_map)
     if write_plan is not None:
         _needed("offline_plan").write(write_plan, workload, network, architecture)
-    _show(network, architecture, simulation, as_json=as_json)
+    _show(network, architecture, simulation, tradeoffs=tradeoffs, as_json=as_json)
+
+
+def _architecture(arch: str, assignments: list[str] | None, memory: dict[str, Any]) -> Architecture:
+    architecture = load_architecture(arch, inputs.overrides(assignments or []))
+    if any(memory.values()):
+        architecture = _needed("memory_options").checked(architecture, memory)
+    return architecture
+
+
+def _stream(
+    architecture: Architecture,
+    workload: str,
+    engine: str | None,
+    pictures: Pictures,
+    *,
+    as_json: bool,
+) -> None:
+    pictures.refuse("a stream of requests has no timeline")
+    engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
+    run_stream(architecture, workload, as_json=as_json)
+
+
+def _simulated(
+    network: Workload, architecture: Architecture, fidelity: str, objective: str, way: Way
+) -> Simulation:
+    try:
+        return simulate(network, architecture, fidelity, objective, way)
+    except InfeasibleError:
+        if runs_kernels(architecture):
+            _needed("memory_options").advise(network, architecture)
+        raise
 
 
 def _way(architecture: Architecture, engine: str, mapping: str | None, *, fuse: bool) -> Way:
@@ -108,11 +140,18 @@ def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str
 
 
 def _show(
-    network: Workload, architecture: Architecture, simulation: Simulation, *, as_json: bool
+    network: Workload,
+    architecture: Architecture,
+    simulation: Simulation,
+    *,
+    tradeoffs: bool,
+    as_json: bool,
 ) -> None:
     metrics = simulation.metrics
     if as_json:
         more = {"folded": list(network.folded)} | _rates(network, architecture, simulation)
+        if tradeoffs:
+            more["tradeoffs"] = _needed("memory_options").tradeoffs_document(network, architecture)
         print_json(metrics_document(metrics) | more | simulation.schedule_document())
         return
     if simulation.schedule is not None:
@@ -123,7 +162,7 @@ def _show(
     for name, text in views.rates(network, architecture, metrics):
         results().print(f"  {name:<12} {text}")
     if runs_kernels(architecture):
-        _needed("memory_options").show(network, architecture)
+        _needed("memory_options").show(network, architecture, tradeoffs=tradeoffs)
 
 
 def _needed(module: str) -> Any:

@@ -190,7 +190,8 @@ def _options(network: Any, model: HfModel) -> dict[str, Any]:
 def _decoding(network: Any, config: Any, model: HfModel) -> _Run:
     taken = inspect.signature(network.forward).parameters
     argument = next((name for name in _CACHE_ARGUMENTS if name in taken), None)
-    if argument is None or config.is_encoder_decoder:
+    has_heads = getattr(config.get_text_config(), "num_attention_heads", None) is not None
+    if argument is None or config.is_encoder_decoder or not has_heads:
         message = "only language models with a key-value cache can decode; allowed: phase=prefill"
         raise InputError(Problem(message, where=f"workload {model.title}"))
     batch, ctx = int(model.chosen["batch"]), int(model.chosen["ctx"])

@@ -36,11 +36,11 @@ def plan_of(choices: Sequence[Choice]) -> MemoryPlan:
 
 
 def least(layers: Sequence[Layer]) -> Sequence[Choice]:
-    return routes(layers, cycles)[0].choices
+    return routes(layers, cycles).found[0].choices
 
 
 def fastest(layers: Sequence[Layer]) -> Sequence[Choice]:
-    return routes(layers, cycles)[-1].choices
+    return routes(layers, cycles).found[-1].choices
 
 
 def bottlenecks(layers: Sequence[Layer]) -> Sequence[Choice]:

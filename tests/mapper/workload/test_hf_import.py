@@ -184,6 +184,21 @@ def test_mixtures_of_other_models(spec: str, macs_per_token: int) -> None:
     assert any(o.kind == "top_k" for o in network.operators)
 
 
+def test_models_without_keys_and_values_cannot_decode() -> None:
+    with pytest.raises(InputError, match="with a key-value cache can decode"):
+        load_workload("hf:mamba:num_hidden_layers=1,hidden_size=32,phase=decode")
+
+
+def test_a_selective_scan_is_written_out_as_steps() -> None:
+    """Closed form: the state of each step is read out by one product of its channels and states."""
+    spec = "hf:mamba:num_hidden_layers=1,hidden_size=16,state_size=4,expand=2,vocab_size=50,seq={}"
+    short, longer = (load_workload(spec.format(seq)) for seq in (3, 5))
+    assert len(longer.operators) > len(short.operators)
+    per_token = (longer.macs - short.macs) // 2
+    # In, convolution, scan parameters, step sizes, read-out, out; one token's scores in all.
+    assert per_token == 16 * 64 + 32 * 4 + 32 * (1 + 8) + 32 + 32 * 4 + 32 * 16
+
+
 def test_latent_attention_decodes_against_its_latents() -> None:
     """The cache of DeepSeek-V3: the latent and the rotated keys of each position, for all heads."""
     spec = (

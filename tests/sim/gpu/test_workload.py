@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arch.load import load_architecture
+from dse.report.figures.timeline import AROUND, draw_run
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import InfeasibleError, Metrics
 from mapper.workload.load import load_workload
@@ -14,6 +15,7 @@ from sim.gpu.demand import Call
 from sim.gpu.predict import predict
 from sim.gpu.workload import launches
 from sim.kernel_models import evaluate
+from sim.timeline import timeline
 
 LARGE = "gemm:M=8192,N=8192,K=8192,dtype=bf16"
 SMALL = "gemm:M=16,N=64,K=64,dtype=bf16"
@@ -106,3 +108,14 @@ def test_a_lookup_moves_its_rows_not_the_table() -> None:
     metrics = evaluate(network, load_architecture("h200"), {}, "event")
     lookup = next(o for o in metrics.operators if o.components["tensor"] and "wte" in o.name)
     assert lookup.components["hbm"].write_bytes == 2 * 128 * 768 * 2
+
+
+def test_the_picture_of_a_run_shows_kernels_where_nothing_is_known_within_them() -> None:
+    network, h200 = load_workload("gpt2:batch=1,seq=64,dtype=bf16"), load_architecture("h200")
+    figure = draw_run(list(timeline(network, h200, {})), h200)
+    assert figure is not None
+    below = figure.axes[1]
+    names = [label.get_text() for label in below.get_yticklabels()]
+    longest = max(evaluate(network, h200, {}, "event").operators, key=lambda o: o.latency_ps)
+    assert longest.name in names
+    assert len(below.patches) == len(names) == AROUND
