@@ -16,6 +16,9 @@ from dse.space import Parameter, Space
 #: Keys that do not decide what a trial is: a budget may be extended, a study renamed.
 NOT_DECISIVE = ("name", "description", "trials", "text")
 
+#: The parameter that chooses one of the workloads.
+WORKLOAD = "workload"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedWorkload:
@@ -90,9 +93,22 @@ class SearchConfig:
         return tuple(o.key for o in self.objectives)
 
     def architecture(self, overrides: Mapping[str, Any]) -> Architecture:
-        """The base architecture with ``overrides``."""
-        architecture: Architecture = family_named(self.base["family"]).rebuild(self.base, overrides)
+        """The base architecture with ``overrides``, but for the choice of a workload."""
+        hardware = {path: value for path, value in overrides.items() if path != WORKLOAD}
+        architecture: Architecture = family_named(self.base["family"]).rebuild(self.base, hardware)
         return architecture
+
+    @property
+    def chooses_workload(self) -> bool:
+        """Whether each design runs one of the workloads, instead of all of them."""
+        return any(parameter.path == WORKLOAD for parameter in self.space.parameters)
+
+    def workloads_of(self, overrides: Mapping[str, Any]) -> tuple[WeightedWorkload, ...]:
+        """What a design runs; the first workload where none was chosen yet."""
+        if not self.chooses_workload:
+            return self.workloads
+        chosen = overrides.get(WORKLOAD, self.workloads[0].spec)
+        return tuple(w for w in self.workloads if w.spec == chosen)
 
 
 def to_plain(config: SearchConfig) -> dict[str, Any]:

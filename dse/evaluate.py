@@ -62,7 +62,10 @@ class PointEvaluator:
 
     def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
         started = time.perf_counter()
-        outcome = self._outcome(self.config.architecture(overrides))
+        chosen = [w.spec for w in self.config.workloads_of(overrides)]
+        workloads = {spec: self.workloads[spec] for spec in chosen}
+        evaluator = replace(self, workloads=workloads)
+        outcome = evaluator._outcome(self.config.architecture(overrides))
         return replace(outcome, seconds=time.perf_counter() - started)
 
     def _outcome(self, architecture: Architecture) -> Outcome:
@@ -76,7 +79,7 @@ class PointEvaluator:
         except InfeasibleError as error:
             return self._unmapped(architecture, str(error), {FITS: error.violation})
         totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
-        totals |= self._ram(architecture)
+        totals |= self._beside(architecture)
         reason = broken(self.config.constraints, totals)
         return Outcome(
             state=TrialState.INFEASIBLE if reason else TrialState.COMPLETE,
@@ -100,7 +103,7 @@ class PointEvaluator:
         is defined; its constraints are at least as far from being met as these say."""
         try:
             costs = {spec: least_costs(w, architecture) for spec, w in self.workloads.items()}
-            totals = self._totals(architecture, costs) | self._ram(architecture)
+            totals = self._totals(architecture, costs) | self._beside(architecture)
         except InfeasibleError:
             totals = {}
         return Outcome(
@@ -112,13 +115,18 @@ class PointEvaluator:
             cost_model_calls=len(self.workloads),
         )
 
-    def _ram(self, architecture: Architecture) -> dict[str, float]:
-        """Of a microcontroller: the plan of the network that needs the most, fitting or not."""
-        if not is_planned(architecture):
-            return {}
-        reserved = core_of(architecture).kernels.reserved_bytes
-        peaks = (plan_on(w, architecture).peak_bytes for w in self.workloads.values())
-        return {"ram_bytes": float(max(peaks) + reserved)}
+    def _beside(self, architecture: Architecture) -> dict[str, float]:
+        """What is known without running: SRAM of a microcontroller (the plan of the network that
+        needs the most, fitting or not), and the size of the network where it is chosen."""
+        found = {}
+        if is_planned(architecture):
+            reserved = core_of(architecture).kernels.reserved_bytes
+            peaks = (plan_on(w, architecture).peak_bytes for w in self.workloads.values())
+            found["ram_bytes"] = float(max(peaks) + reserved)
+        if self.config.chooses_workload:
+            macs = sum(workload.macs for workload in self.workloads.values())
+            found["per_gmac"] = 1e9 / max(1, macs)
+        return found
 
     def _totals(self, architecture: Architecture, costs: Mapping[str, _Cost]) -> dict[str, float]:
         """Every quantity, by key; time and energy are weighted sums over the workloads."""

@@ -19,6 +19,7 @@ from arch.spec import Architecture
 from arch.strict_yaml import Document, KeyPath, read
 from dse import domains
 from dse.config import (
+    WORKLOAD,
     Constraint,
     MappingSettings,
     SamplerSettings,
@@ -60,6 +61,7 @@ class _Draft:
     parameters: list[Parameter] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     sampler: SamplerSettings | None = None
+    specs: list[str] = field(default_factory=list)
     wrong: list[Finding] = field(default_factory=list)
 
     def check(self, data: Mapping[str, Any]) -> None:
@@ -98,6 +100,7 @@ class _Draft:
             if isinstance(item, Mapping):
                 path, item = (*path, "workload"), item.get("workload")
             if isinstance(item, str):
+                self.specs.append(item)
                 self._attempt(path, partial(check_workload, item))
 
     def _parameters(self, architecture: Architecture, forms: Mapping[str, Any]) -> None:
@@ -115,12 +118,26 @@ class _Draft:
     def _form_sound(self, architecture: Architecture, path: str, form: object) -> bool:
         """Whether the path exists and its values are declared in one of the known forms."""
         at: KeyPath = ("parameters", path)
+        if path == WORKLOAD:
+            return self._workload_form_sound(form)
         if path not in family_named(architecture.family).paths(architecture.document):
             return self._attempt(at, partial(architecture.with_overrides, {path: None}))
         message = _form_problem(form) if isinstance(form, Mapping) else None
         if message is not None:
             self.wrong.append(Finding(at, message))
         return isinstance(form, Mapping) and message is None
+
+    def _workload_form_sound(self, form: object) -> bool:
+        """Its choices are some of the workloads, as they are written there."""
+        at: KeyPath = ("parameters", WORKLOAD)
+        choices = form.get("choices") if isinstance(form, Mapping) and len(form) == 1 else None
+        if not isinstance(choices, list):
+            self.wrong.append(Finding(at, "must be a list of choices among the workloads"))
+            return False
+        for choice in choices:
+            if choice not in self.specs:
+                self.wrong.append(Finding(at, unknown("workload", str(choice), self.specs)))
+        return all(choice in self.specs for choice in choices)
 
     def _roots(self, ties: Mapping[str, str], forms: Mapping[str, Any]) -> dict[str, str]:
         """The free parameter that each tied one follows in the end."""
@@ -143,6 +160,8 @@ class _Draft:
     def _values_allowed(self, architecture: Architecture, parameter: Parameter) -> bool:
         """Each value must be one that the architecture takes, for the tied paths too."""
         sound = True
+        if parameter.path == WORKLOAD:
+            return True
         for value in parameter.values:
             for path in (parameter.path, *parameter.ties):
                 build = partial(architecture.with_overrides, {path: value})
@@ -186,6 +205,11 @@ class _Draft:
         objectives = data.get("objectives")
         if area == 0 and isinstance(objectives, list) and "area" in objectives:
             message = "'area' is zero for every design: the architecture gives no areas"
+            self.wrong.append(Finding(("objectives",), message))
+        if "size" in (data.get("objectives") or ()) and WORKLOAD not in (
+            data.get("parameters") or {}
+        ):
+            message = "'size' is the same for every design unless 'workload' is a parameter"
             self.wrong.append(Finding(("objectives",), message))
         if self.architecture is None or is_planned(self.architecture):
             return

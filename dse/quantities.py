@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from arch import units
+from arch.errors import InputError, Problem
 
 #: Joule seconds.
 _ENERGY_DELAY = {
@@ -25,6 +26,14 @@ def parse_energy_delay(text: object) -> float:
     return float(units.parse(text, _ENERGY_DELAY, "an energy-delay product", "2 mJ*ms"))
 
 
+def _no_limit(text: object) -> float:
+    raise InputError(Problem("'size' is an objective only: leave small networks out instead"))
+
+
+def _format_macs(per_gmac: float) -> str:
+    return f"{1e3 / per_gmac:,.3g} MMAC"
+
+
 def format_energy_delay(edp_js: float) -> str:
     return f"{edp_js:.4g} J*s"
 
@@ -34,6 +43,7 @@ class Quantity:
     """``name`` as people write it, ``key`` as records hold it (with the unit).
 
     ``parse`` reads a limit in the unit of ``key``; ``show`` writes a value for people.
+    ``inverse``: people read the reciprocal, of which more is better.
     """
 
     name: str
@@ -41,6 +51,7 @@ class Quantity:
     meaning: str
     parse: Callable[[object], float]
     show: Callable[[float], str]
+    inverse: bool = False
 
 
 QUANTITIES = {
@@ -73,6 +84,14 @@ QUANTITIES = {
             meaning="most bytes of a microcontroller's SRAM in use",
             parse=units.parse_size,
             show=units.format_size,
+        ),
+        Quantity(
+            name="size",
+            key="per_gmac",
+            meaning="how large the network is: its multiply-accumulates, the more the better",
+            parse=_no_limit,
+            show=_format_macs,
+            inverse=True,
         ),
         Quantity(
             name="power",

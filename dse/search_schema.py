@@ -14,7 +14,7 @@ MappingMethod = Literal[
     "exact", "heuristic", "annealing", "climbing", "genetic", "q_learning", "random"
 ]
 assert set(METHODS) == set(MappingMethod.__args__)  # type: ignore[attr-defined]
-Objective = Literal["latency", "energy", "area", "ram", "power", "edp"]
+Objective = Literal["latency", "energy", "area", "ram", "size", "power", "edp"]
 assert set(QUANTITIES) == set(Objective.__args__)  # type: ignore[attr-defined]
 
 

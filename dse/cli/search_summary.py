@@ -11,7 +11,7 @@ from dse.cli.console import table
 from dse.quantities import Quantity
 from dse.report.designs import START, Design, label, nearest_misses, recommended
 from dse.report.evidence import Evidence
-from dse.report.settings import all_paths, setting
+from dse.report.settings import all_paths, setting, with_workload
 from dse.study import Study
 from dse.trial import Trial
 
@@ -56,7 +56,10 @@ def rows(
     if study.config.fidelity != SIMULATED:
         latency = {check.number: check.latency_ps[SIMULATED] for check in evidence.checks}
         yield f"latency, {SIMULATED}", *(simulated(latency, trial) for trial in trials)
-    architectures = [study.config.architecture(trial.overrides) for trial in trials]
+    architectures = [
+        with_workload(study.config, trial, study.config.architecture(trial.overrides))
+        for trial in trials
+    ]
     for path in all_paths(study.config.space):
         yield path, *(str(setting(architecture, path)) for architecture in architectures)
 
@@ -73,5 +76,5 @@ def shown(study: Study, trial: Trial, objective: Quantity) -> str:
     text = objective.show(value)
     if trial is study.start or start <= 0:
         return text
-    percent = round(100 * (value / start - 1))
+    percent = round(100 * ((start / value if objective.inverse else value / start) - 1))
     return f"{text} ({percent:+} %)" if percent else f"{text} (equal)"

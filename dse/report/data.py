@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from arch.spec import Architecture
+from dse.config import WeightedWorkload
 from dse.report.confidence import Case, Finding, how_sure
 from dse.report.convergence import Convergence, convergence
 from dse.report.designs import Design, label, nearest_misses, recommended
@@ -47,6 +48,12 @@ class Facts:
     @property
     def chosen(self) -> Trial | None:
         return self.designs[0].trial if self.designs else None
+
+    @property
+    def chosen_workloads(self) -> tuple[WeightedWorkload, ...]:
+        """What the chosen design runs (all of them where none is chosen)."""
+        overrides = {} if self.chosen is None else self.chosen.overrides
+        return self.study.config.workloads_of(overrides)
 
     @property
     def compared(self) -> tuple[Design, ...]:

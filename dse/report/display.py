@@ -60,6 +60,12 @@ READINGS = {
         less="less SRAM",
         more="more SRAM",
     ),
+    "per_gmac": Reading(
+        title="Size",
+        scales={},
+        less="larger",
+        more="smaller",
+    ),
     "power_w": Reading(
         title="Power",
         scales=units.POWER,
@@ -129,12 +135,19 @@ class AxisScale:
         return [number / self.divisor for number in numbers]
 
 
+#: Axes of quantities that have one unit.
+_UNSCALED = {
+    "edp_js": "Energy-delay product (J·s)",
+    "per_gmac": "Inverse size (1 / GMAC): left is larger",
+}
+
+
 def axis_scale(key: str, numbers: Iterable[float]) -> AxisScale:
     """The unit in which the largest of the numbers is at least one."""
     reading = READINGS[key]
     unit = _SHOW[key](max(numbers)).rpartition(" ")[2] if reading.scales else ""
     if not unit:
-        return AxisScale(label=f"{reading.title} (J·s)", divisor=1.0)
+        return AxisScale(label=_UNSCALED[key], divisor=1.0)
     return AxisScale(
         label=f"{reading.title} ({typeset(unit)})", divisor=float(reading.scales[unit])
     )

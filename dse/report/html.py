@@ -83,7 +83,7 @@ def _context(facts: Facts, figures: Mapping[str, Rendered], chosen_file: str) ->
         "absent": ABSENT,
         "captions": _captions(facts),
         "reproduce": _reproduce(facts),
-        "commands": _commands(config, chosen_file),
+        "commands": _commands(facts, chosen_file),
         "chosen_file": chosen_file,
         "css": resources.files("dse.report").joinpath("report.css").read_text(encoding="utf-8"),
     }
@@ -104,6 +104,8 @@ def _tables(facts: Facts) -> dict[str, tables.Table | None]:
 
 
 def _workload_names(config: SearchConfig) -> str:
+    if config.chooses_workload:
+        return f"One of {len(config.workloads)} workloads"
     return display.listed(w.spec for w in config.workloads)
 
 
@@ -192,12 +194,13 @@ def _reproduce(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _commands(config: SearchConfig, chosen_file: str) -> list[str]:
+def _commands(facts: Facts, chosen_file: str) -> list[str]:
+    config = facts.study.config
     commands = [f"dse search {_config_name(config)} --trials {config.trials}"]
     if chosen_file:
         commands += [
             f"dse simulate --arch {chosen_file} --workload {w.spec} --fidelity event"
-            for w in config.workloads
+            for w in facts.chosen_workloads
         ]
     return commands
 

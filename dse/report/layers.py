@@ -61,7 +61,7 @@ def layers(config: SearchConfig, trial: Trial) -> tuple[Layer, ...]:
 def _documents(
     config: SearchConfig, trial: Trial
 ) -> Iterator[tuple[WeightedWorkload, Mapping[str, Any]]]:
-    for workload in config.workloads:
+    for workload in config.workloads_of(trial.overrides):
         if trial.metrics is not None:
             yield workload, trial.metrics[workload.spec]
 

@@ -19,6 +19,7 @@ from dse.report.evidence import (
     TechnologyRange,
     WorkloadSummary,
 )
+from dse.report.settings import with_workload
 from dse.search import fingerprint
 from dse.study import Study
 from dse.trial import Trial
@@ -81,6 +82,7 @@ def collect(study: Study) -> Evidence:
     found = [d.trial for d in recommended(study.feasible, study.objective_keys)]
     wanted = {t.number: t for t in (study.start, *found)}
     architectures = {n: config.architecture(t.overrides) for n, t in wanted.items()}
+    described = {n: with_workload(config, t, architectures[n]) for n, t in wanted.items()}
     mapped = {
         n: _Mapped(
             trial=t,
@@ -91,9 +93,9 @@ def collect(study: Study) -> Evidence:
         for n, t in wanted.items()
         if t.metrics is not None
     }
-    first = config.workloads[0].spec
+    first = config.workloads_of(found[0].overrides if found else {})[0].spec
     return Evidence(
-        architectures=architectures,
+        architectures=described,
         workloads=tuple(_summary(w.spec, w.weight, workloads[w.spec]) for w in config.workloads),
         checks=tuple(_check(config, workloads, m) for m in mapped.values()),
         ranges=tuple(
@@ -156,7 +158,7 @@ def _totals(
 ) -> Mapping[str, float]:
     """The quantities of a trial, by key."""
     latency = energy = 0.0
-    for w in config.workloads:
+    for w in config.workloads_of(mapped.trial.overrides):
         run = mapped.run(workloads[w.spec], w.spec, fidelity)
         latency += w.weight * run.latency_ps
         energy += w.weight * run.energy_pj

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from arch.errors import InputError
 from arch.spec import Architecture
+from dse.config import WORKLOAD, SearchConfig
 from dse.space import Space
+from dse.trial import Trial
+
+
+def with_workload(config: SearchConfig, trial: Trial, architecture: Architecture) -> Architecture:
+    """Where the workload is a parameter, a document that says which one the trial ran."""
+    if not config.chooses_workload:
+        return architecture
+    chosen = config.workloads_of(trial.overrides)[0].spec
+    return replace(architecture, document={**architecture.document, WORKLOAD: chosen})
 
 
 def setting(architecture: Architecture, path: str) -> Any:

@@ -76,7 +76,13 @@ def comparison(facts: Facts) -> Table:
     """The starting design beside the recommended ones: objectives, then parameters."""
     designs = facts.compared
     rows = [_quantity_row(facts, key) for key in facts.keys]
-    rows += [_quantity_row(facts, key) for key in display.READINGS if key not in facts.keys]
+    # What is zero or unknown for all (areas of boards, SRAM that nobody plans) says nothing.
+    others = [key for key in display.READINGS if key not in facts.keys]
+    rows += [
+        _quantity_row(facts, key)
+        for key in others
+        if any(d.trial.objectives.get(key) for d in designs)
+    ]
     rows += [_setting_row(facts, path) for path in all_paths(facts.study.space)]
     return Table(
         head=(Cell(text=""), *(_design_head(facts, d) for d in designs)),

@@ -20,8 +20,8 @@ from mapper.search.starts import evaluated_starts
 _PATIENCE = 50
 #: Moves tried in vain (they fit nowhere or lead to what is known) until a walk is over.
 _VAIN = 2000
-#: Walks that begin, walks that go on to the end, and calls of each in a round.
-_WALKS, _LASTING, _ROUND = 4, 2, 24
+#: Walks that begin, and calls of each in the first round; the better half goes on for longer.
+_WALKS, _ROUND = 4, 24
 #: How often a mapping that cannot be better is priced all the same: it may lead to a better one.
 _DETOURS = 0.1
 
@@ -56,10 +56,13 @@ Stride = Callable[[Walker], bool]
 def walk(space: Candidates, stride: Stride) -> None:
     """Round after round, until the budget is spent or no stride leads to anything new."""
     walkers = [Walker(start, start) for start in _apart(space)[:_WALKS]]
+    calls = _ROUND
     while walkers:
-        able = [each for each in walkers if _advance(space, each, _ROUND, stride)]
+        if len(walkers) == 1:
+            calls = space.budget
+        able = [each for each in walkers if _advance(space, each, calls, stride)]
         ranked = sorted(able, key=lambda each: space.value(each.best))
-        walkers = ranked[: max(_LASTING, len(ranked) // 2)]
+        walkers, calls = ranked[: (len(ranked) + 1) // 2], 2 * calls
 
 
 def is_idle(space: Candidates, found: Candidate, rng: np.random.Generator) -> bool:

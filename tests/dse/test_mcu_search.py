@@ -94,3 +94,49 @@ def test_the_shipped_search_is_sound() -> None:
     config = load_search("vww_board")
     assert config.space.size == 80
     assert config.objective_keys == ("latency_ps", "energy_pj", "ram_bytes")
+
+
+FAMILY = """
+name: family
+workloads: ["mlperf_ad", "mlperf_kws"]
+arch: stm32f746
+parameters:
+  workload: {choices: ["mlperf_kws", "mlperf_ad"]}
+  software.planner: {choices: [tflm, vmcu]}
+objectives: [size, ram]
+trials: 4
+"""
+
+
+def test_each_design_runs_the_workload_that_it_chose(tmp_path: Path) -> None:
+    """Closed form: size is the inverse of the network's multiply-accumulates, and only its."""
+    file = tmp_path / "family.yaml"
+    file.write_text(FAMILY, encoding="utf-8")
+    config = load_search(file)
+    networks = {w.spec: load_workload(w.spec) for w in config.workloads}
+    evaluate = PointEvaluator(config=config, workloads=networks)
+    for spec, network in networks.items():
+        outcome = evaluate({"workload": spec, "software.planner": "vmcu"})
+        assert outcome.metrics is not None
+        assert list(outcome.metrics) == [spec]
+        assert outcome.objectives["per_gmac"] == pytest.approx(1e9 / network.macs)
+    assert list(evaluate({}).metrics or ()) == ["mlperf_ad"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('choices: ["mlperf_kws", "mlperf_ad"]', 'choices: ["mlperf_ic"]', "unknown workload"),
+        ('choices: ["mlperf_kws", "mlperf_ad"]', "range: [1, 2]", "must be a list of choices"),
+        ('  workload: {choices: ["mlperf_kws", "mlperf_ad"]}\n', "", "'size' is the same"),
+        ("[size, ram]\n", '[ram]\nconstraints: {size: "<= 3"}\n', "'size' is an objective only"),
+    ],
+)
+def test_what_is_wrong_with_a_family_is_said(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "family.yaml"
+    assert old in FAMILY
+    file.write_text(FAMILY.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_search(file)

@@ -297,6 +297,8 @@ MISFIT = (
 def _handled(call: Call) -> Sequence[View | Reshaped | Padded]:
     try:
         return HANDLERS[call.operator.kind](call)
+    except InputError:
+        raise
     except MISFIT as error:
         shapes = ", ".join(
             "x".join(map(str, call.into.graph.tensors[i].shape)) or "one number"

@@ -86,20 +86,33 @@ def runtime_graph(model: FileModel, covered: Mapping[int, tuple[str, ...]]) -> R
         buffers += _tensors(scopes, number, graph)
     for number, graph in enumerate(model.graphs):
         buffers += _scratch(scopes, number, graph)
-    variables = [t for graph in model.graphs for t in graph.tensors if t.variable]
     return RuntimeGraph(
         calls=tuple(_call(model, name, covered) for name in scopes.names),
         buffers=tuple(buffers),
-        persistent_bytes=sum(t.size_bytes for t in variables),
+        persistent_bytes=_persistent_bytes(model),
         source=model,
     )
+
+
+def _persistent_bytes(model: FileModel) -> int:
+    """Variable tensors of all graphs, and what the network's handles stand for, as it is read."""
+    variables = [t for graph in model.graphs for t in graph.tensors if t.variable]
+    network = model.graphs[0]
+    read = {
+        o.inputs[0]: network.tensors[o.outputs[0]].size_bytes
+        for o in network.operators
+        if o.kind == "READ_VARIABLE"
+    }
+    return sum(t.size_bytes for t in variables) + sum(read.values())
 
 
 def _tensors(scopes: _Scopes, number: int, graph: FileGraph) -> Iterator[RuntimeBuffer]:
     names = graph.tensor_names()
     for i, tensor in enumerate(graph.tensors):
         key = (number, i)
-        planned = not (tensor.constant or tensor.variable) and tensor.size_bytes > 0
+        # A handle of a variable points into what its kernel keeps.
+        elsewhere = tensor.constant or tensor.variable or tensor.type == "RESOURCE"
+        planned = not elsewhere and tensor.size_bytes > 0
         if planned:
             yield _buffer(scopes, key, _named(number, names[i]), tensor.size_bytes)
 

@@ -164,3 +164,13 @@ def test_damaged_files_are_refused_or_read_but_never_crash(tmp_path: Path) -> No
             refused.append(str(error))
     assert len(refused) > 50
     assert all("x.tflite" in message for message in refused)
+
+
+def test_what_depends_on_values_is_refused_as_such(tmp_path: Path) -> None:
+    """The handler's own message, not that something does not fit."""
+    network = Network()
+    source = network.tensor((1, 4))
+    made = network.tensor((1, 4))
+    network.add("WHILE", (source,), (made,))
+    with pytest.raises(InputError, match="what it runs depends on values"):
+        _imported(network, (source, made), tmp_path)
