@@ -9,7 +9,7 @@ least room, whatever the order), so that orders of the same stages share one bou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ class Bound:
 
 def lower_bound(orders: Sequence[StageOrder], models: Sequence[Model]) -> Bound:
     """The lowest bound of any set of stages that occurs."""
-    of_stages = {frozenset(order.stages): i for i, order in enumerate(orders)}
+    of_stages = {_alike(order): i for i, order in enumerate(orders)}
     values = [_bound_of(orders[i], models[i]) for i in of_stages.values()]
     return Bound(min(values), len(values))
 
@@ -58,6 +58,12 @@ def least_work(
             port = f"{memories[number // 2]}.{number % 2}"
             busy[port] = float(ps) if first == 0 else min(busy.get(port, 0.0), float(ps))
     return busy, min(energies)
+
+
+def _alike(order: StageOrder) -> Hashable:
+    """Equal for orders that share a bound."""
+    has_latch = any(memory.is_latch for _, memory in order.stages)
+    return order.stages if has_latch else frozenset(order.stages)
 
 
 def _bound_of(order: StageOrder, model: Model) -> float:
