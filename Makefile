@@ -53,10 +53,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a few minutes the first time, mostly PyTorch) ..."
-	$(PIP_INSTALL) -e .
+	$(PIP_INSTALL) -e '.[onnx,tflite,recompute,transformers]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a few minutes the first time, mostly PyTorch) ..."
-	$(PIP_INSTALL) -e '.[dev,onnx,cluster,transformers]'
+	$(PIP_INSTALL) -e '.[dev,onnx,tflite,recompute,transformers,cluster]'
 	@touch $@

@@ -69,7 +69,9 @@ SAME_AS_THE_MODEL: list[tuple[str, str, str, dict[str, int], dict[str, int], set
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "dtype", "sizes", "more", "what"), SAME_AS_THE_MODEL, ids=lambda x: str(x)[:16]
+    ("name", "kind", "dtype", "sizes", "more", "what"),
+    SAME_AS_THE_MODEL,
+    ids=[row[0] for row in SAME_AS_THE_MODEL],
 )
 def test_the_gpu_model_counts_the_same_work(
     name: str,
