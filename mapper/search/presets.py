@@ -125,10 +125,11 @@ def _is_convolution(preset: Preset, run: Execution, axes: tuple[Axis, Axis]) -> 
 def _by_class(name: str, run: Execution, axes: tuple[Axis, Axis]) -> Iterator[tuple[str, str]]:
     for wanted, axis in zip(PRESETS[name].classes, axes, strict=True):
         if wanted not in axis.dim_classes:
+            offered = " or ".join(_LOOPS[each] for each in axis.dim_classes)
             message = (
                 f"{name} spreads {_LOOPS[wanted]} over {axis.name}; there {run.compute.name} "
-                f"spreads {' or '.join(_LOOPS[c] for c in axis.dim_classes)} only. It is for arrays "
-                f"whose dataflow is {name} or free, with memories per element for what stays"
+                f"spreads {offered} only. It is for arrays whose dataflow is {name} or free, "
+                f"with memories per element for what stays"
             )
             raise _refused(run, message)
         loops = [dim for dim in run.operator.extents if run.operator.dim_class(dim) == wanted]
