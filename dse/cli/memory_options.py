@@ -16,6 +16,7 @@ from dse.cli.console import messages, results, table
 from dse.cli.memory_view import print_plan
 from dse.memory_picture import check_format, draw
 from mapper.cost import InfeasibleError
+from mapper.memory_plan.formats import latency_note, refusal
 from mapper.memory_plan.mcu import core_of, is_planned, plan_on, tradeoffs_on
 from mapper.memory_plan.planners import PLANNERS
 from mapper.workload.graph import Workload
@@ -73,6 +74,9 @@ def draw_map(workload: Workload, architecture: Architecture, path: Path) -> None
 def show(workload: Workload, architecture: Architecture, *, tradeoffs: bool) -> None:
     """The plan as text, where there is one."""
     if is_planned(architecture):
+        note = latency_note(workload, architecture)
+        if note is not None:
+            results().print(f"latency: {note}", soft_wrap=True)
         print_plan(results(), plan_on(workload, architecture))
         if tradeoffs:
             show_tradeoffs(workload, architecture)
@@ -87,6 +91,12 @@ def show_tradeoffs(workload: Workload, architecture: Architecture) -> None:
     results().print(table("", (">plan", ">latency"), rows))
 
 
+def note_document(workload: Workload, architecture: Architecture) -> dict[str, str]:
+    """``latency_note``, where there is something to say."""
+    note = latency_note(workload, architecture)
+    return {} if note is None else {"latency_note": note}
+
+
 def tradeoffs_document(workload: Workload, architecture: Architecture) -> list[dict[str, int]]:
     return [
         {"plan_bytes": size, "latency_ps": latency_ps}
@@ -96,7 +106,7 @@ def tradeoffs_document(workload: Workload, architecture: Architecture) -> list[d
 
 def advise(workload: Workload, architecture: Architecture) -> None:
     """After a network did not fit: planners that would do here, and boards that have the room."""
-    if not is_planned(architecture):
+    if not is_planned(architecture) or refusal(workload, architecture) is not None:
         return
     here = [
         name

@@ -13,6 +13,7 @@ from fractions import Fraction
 from arch.families.mcu import McuCore, McuFlash, McuSram
 from arch.spec import PS_PER_S, Architecture
 from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
+from mapper.memory_plan.formats import refusal
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.memory_plan.mcu import (
     core_of,
@@ -52,9 +53,12 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
     """The metrics of a network on a microcontroller.
 
     Raises ``InfeasibleError`` if its activations do not fit into the SRAM or its weights and code
-    not into the flash, or if a limit is not kept. A roofline needs no plan and checks the flash
-    only.
+    not into the flash, if a limit is not kept, or if there are no kernels for its formats. A
+    roofline needs no plan and checks the flash only.
     """
+    refused = refusal(workload, architecture)
+    if refused is not None:
+        raise refused
     layers = layers_of(workload)
     kernels = core_of(architecture).kernels
     store = architecture.memories[0]

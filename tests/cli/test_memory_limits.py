@@ -82,3 +82,17 @@ def test_options_that_make_no_sense(dse: Dse, arguments: tuple[str, ...], messag
     outcome = dse(*arguments)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+def test_memory_of_other_formats_is_planned_with_a_note(dse: Dse) -> None:
+    run = ("simulate", "-a", "stm32f746", "--planner", "tflm", "-w")
+    noted = dse(*run, "mlperf_kws:dtype=fp32")
+    assert "cycles are those of int8 kernels; the network computes in fp32" in noted.out
+    document = json.loads(dse(*run, "mlperf_kws:dtype=fp32", "--json").out)
+    assert "int8 kernels" in document["latency_note"]
+    assert document["memory"]["arena"] == 4 * 16_000
+    assert "latency_note" not in json.loads(dse(*run, "mlperf_kws", "--json").out)
+    refused = dse(*run, "mlperf_kws:dtype=bf16")
+    assert refused.code == 3
+    assert "int8" in refused.err
+    assert "planners with which it fits" not in refused.err

@@ -74,3 +74,11 @@ def test_reserved_bytes_are_needed_too(network: Workload, board: Architecture) -
     reserving = board.with_overrides({"software.reserved": "4 KiB", "sram.size": "20095 B"})
     with pytest.raises(InfeasibleError, match=r"needs 20,096"):
         run(network, reserving)
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_kernels_are_those_of_int8(board: Architecture, fidelity: str) -> None:
+    """Whatever fits into int8 runs, other formats do not."""
+    with pytest.raises(InfeasibleError, match=r"computes in bf16; their format is int8.*dtype="):
+        run(load_workload("mlperf_kws:dtype=bf16"), board, fidelity)
+    assert run(load_workload("mlperf_kws:dtype=int8"), board, fidelity).latency_ps > 0

@@ -150,6 +150,8 @@ def _show(
     metrics = simulation.metrics
     if as_json:
         more = {"folded": list(network.folded)} | _rates(network, architecture, simulation)
+        if runs_kernels(architecture):
+            more |= _needed("memory_options").note_document(network, architecture)
         if tradeoffs:
             more["tradeoffs"] = _needed("memory_options").tradeoffs_document(network, architecture)
         print_json(metrics_document(metrics) | more | simulation.schedule_document())
