@@ -13,11 +13,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from arch.errors import InputError, Problem
+
 #: Tokens of each expert, given how many tokens there are, experts, and experts per token.
 Loads = Callable[[int, int, int], tuple[int, ...]]
 
 #: The name under which transformers knows this.
 NAME = "tilewright"
+
+#: What configurations call the number of experts, of which each token chooses some.
+_COUNTS = ("n_routed_experts", "num_local_experts", "num_experts")
+
+
+def check_chosen(config: Any, where: str) -> None:
+    """A token cannot choose more experts than there are."""
+    chosen = getattr(config, "num_experts_per_tok", None)
+    counts = [(name, getattr(config, name, None)) for name in _COUNTS]
+    found = next(((n, c) for n, c in counts if isinstance(c, int) and c > 0), None)
+    if found is not None and isinstance(chosen, int) and chosen > found[1]:
+        name, count = found
+        message = f"num_experts_per_tok is {chosen}; allowed at most {count}, which is {name}"
+        raise InputError(Problem(message, where=where))
 
 
 def register(loads: Loads) -> bool:

@@ -39,7 +39,8 @@ def import_model(model: HfModel) -> Workload:
     transformers = _transformers(model)
     config = _configuration(transformers, model)
     with torch.device("meta"):
-        network = _built(transformers, config, model)
+        loads = _Loads(model)
+        network = _built(transformers, config, model, loads)
         network.eval()
         _use_own_norms(network)
         run = _run(network, config, model)
@@ -49,6 +50,7 @@ def import_model(model: HfModel) -> Workload:
                 return trace(run.module, (), run.inputs)
 
         workload = import_module(run.module, traced, name=model.title, dtype=model.dtype)
+    loads.check_asked()
     if model.chosen["phase"] == "decode":
         _check_caches(workload, model)
     return workload
@@ -80,16 +82,27 @@ def _transformers(model: HfModel) -> Any:
     return library
 
 
-def _loads(model: HfModel) -> experts.Loads:
+class _Loads:
     """Tokens of each expert: from the trace, or falling with the skew."""
 
-    def loads(tokens: int, count: int, chosen: int) -> tuple[int, ...]:
-        trace_name = model.chosen.get("trace")
+    def __init__(self, model: HfModel) -> None:
+        self._model = model
+        self._asked = False
+
+    def __call__(self, tokens: int, count: int, chosen: int) -> tuple[int, ...]:
+        self._asked = True
+        trace_name = self._model.chosen.get("trace")
         if trace_name is not None:
             return traced_loads(Path(str(trace_name)), tokens, count, chosen)
-        return skewed_loads(tokens, count, chosen, float(model.chosen["skew"]))
+        return skewed_loads(tokens, count, chosen, float(self._model.chosen["skew"]))
 
-    return loads
+    def check_asked(self) -> None:
+        """A skew or a trace must be of something."""
+        chosen = self._model.chosen
+        given = "trace" if "trace" in chosen else "skew" if float(chosen["skew"]) else None
+        if given is not None and not self._asked:
+            message = f"{given} is given, but the model has no experts whose loads it could set"
+            raise InputError(Problem(message, where=f"workload {self._model.title}"))
 
 
 def _configuration(transformers: Any, model: HfModel) -> Any:
@@ -110,14 +123,16 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
     if problems:
         raise InputError(problems)
     with _reported(model, "the configuration is not valid"):
-        return kind(**model.fields)
+        config = kind(**model.fields)
+    experts.check_chosen(config.get_text_config(), where)
+    return config
 
 
-def _built(transformers: Any, config: Any, model: HfModel) -> Any:
+def _built(transformers: Any, config: Any, model: HfModel, loads: experts.Loads) -> Any:
     """The network that the configuration names, else a language model, else the bare model."""
     named = [n for n in getattr(config, "architectures", None) or () if hasattr(transformers, n)]
     config._attn_implementation = _ATTENTION
-    if experts.register(_loads(model)):
+    if experts.register(loads):
         config._experts_implementation = experts.NAME
     with _reported(model, "the model cannot be built"), _without_initialization(transformers):
         if named:

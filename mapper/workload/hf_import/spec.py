@@ -87,6 +87,9 @@ def find_hf(spec: str) -> HfModel | None:
     chosen = parse_parameters(
         source, PARAMETERS, {key: value for key, value in given.items() if key in names}
     )
+    if {SKEW.name, TRACE.name} <= given.keys():
+        message = "skew and trace both say how many tokens each expert gets; allowed: one of them"
+        raise InputError(Problem(message, where=f"workload {spec}"))
     own = {key: _literal(value) for key, value in given.items() if key not in names}
     _check_counts(spec, own)
     if not source.endswith(".json"):

@@ -208,3 +208,28 @@ def test_latent_attention_decodes_against_its_latents() -> None:
     network = load_workload(spec)
     caches = [t for t in network.tensors if t.name.startswith("caches")]
     assert sorted(t.shape[-1] for t in caches) == [8, 16]
+
+
+def test_more_experts_per_token_than_there_are_is_one_clear_mistake() -> None:
+    spec = MIXTURE.replace("num_experts_per_tok=2", "num_experts_per_tok=9")
+    assert spec != MIXTURE
+    with pytest.raises(InputError, match="num_experts_per_tok is 9; allowed at most 4") as found:
+        load_workload(f"{spec},seq=8")
+    assert "RuntimeError" not in str(found.value)
+
+
+def test_loads_of_experts_need_experts(tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("0,1\n" * 8)
+    dense = f"hf:llama:{LLAMA_TEXT},seq=8"
+    assert load_workload(f"{dense},skew=0").macs == load_workload(dense).macs
+    for given in ("skew=1", f"trace={trace}"):
+        with pytest.raises(InputError, match="is given, but the model has no experts"):
+            load_workload(f"{dense},{given}")
+
+
+def test_skew_and_trace_exclude_each_other(tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("0,1\n" * 8)
+    with pytest.raises(InputError, match="skew and trace both"):
+        load_workload(f"{MIXTURE},seq=8,skew=1,trace={trace}")
