@@ -105,7 +105,7 @@ def read_model(file: Path) -> FileModel:
     try:
         model = _Reader(schema, data).model()
     except _DAMAGE as error:
-        message = f"is damaged or cut off ({len(data):,} bytes): {type(error).__name__}"
+        message = f"is damaged or cut off: its {len(data):,} bytes cannot be read to the end"
         raise InputError(Problem(message, file=file)) from error
     _check_graphs(model, file)
     return model
