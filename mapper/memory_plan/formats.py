@@ -17,10 +17,10 @@ def refusal(workload: Workload, architecture: Architecture) -> InfeasibleError |
     if not is_planned(architecture):
         return None
     if is_trained(workload):
-        return _refused(
-            architecture,
-            "training is not simulated on microcontrollers; dse recompute says what memory it takes",
+        why = (
+            "training is not simulated on microcontrollers; dse recompute says what memory it needs"
         )
+        return _refused(architecture, why)
     others = _others(workload, architecture)
     if others <= PLANNED_ONLY:
         return None
