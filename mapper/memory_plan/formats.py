@@ -17,9 +17,7 @@ def refusal(workload: Workload, architecture: Architecture) -> InfeasibleError |
     if not is_planned(architecture):
         return None
     if is_trained(workload):
-        why = (
-            "training is not simulated on microcontrollers; dse recompute says what memory it needs"
-        )
+        why = "training is not simulated on microcontrollers; dse recompute plans its memory"
         return _refused(architecture, why)
     others = _others(workload, architecture)
     if others <= PLANNED_ONLY:
