@@ -24,6 +24,14 @@ from mapper.search.constraints import Constraint
 from mapper.search.exact import SearchResult, map_execution
 from mapper.search.space import StageOrder, constrained_orders
 
+#: Classes of loops in words.
+_LOOPS: Mapping[str, str] = {
+    "m": "the output's rows or pixels",
+    "n": "the output's columns or channels",
+    "k": "what is summed",
+    "b": "batches",
+}
+
 #: Loops of a convolution that presets name.
 _CONVOLUTION = frozenset("KCPQRS")
 
@@ -117,10 +125,11 @@ def _is_convolution(preset: Preset, run: Execution, axes: tuple[Axis, Axis]) -> 
 def _by_class(name: str, run: Execution, axes: tuple[Axis, Axis]) -> Iterator[tuple[str, str]]:
     for wanted, axis in zip(PRESETS[name].classes, axes, strict=True):
         if wanted not in axis.dim_classes:
+            offered = " or ".join(_LOOPS[each] for each in axis.dim_classes)
             message = (
-                f"{name} unrolls loops of class {wanted!r} over {axis.name}; {run.compute.name} "
-                f"takes {', '.join(axis.dim_classes)} there: try --set {run.compute.name}"
-                f".dataflow={name}"
+                f"{name} spreads {_LOOPS[wanted]} over {axis.name}; there {run.compute.name} "
+                f"spreads {offered} only. It is for arrays whose dataflow is {name} or free, "
+                f"with memories per element for what stays"
             )
             raise _refused(run, message)
         loops = [dim for dim in run.operator.extents if run.operator.dim_class(dim) == wanted]

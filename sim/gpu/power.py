@@ -52,6 +52,11 @@ class Machine:
     chip: Chip
     constants: Constants
 
+    @property
+    def limit_w(self) -> float:
+        """The mean power that the board settles at: a fitted factor times the nominal limit."""
+        return self.chip.power_limit_w * self.constants["limit"]
+
     def voltage_squared(self, slowdown: Array) -> Array:
         """Relative to the highest clock; a share of the voltage is proportional to the clock."""
         share = self.constants["voltage_share"]
@@ -74,10 +79,10 @@ class Machine:
 
 
 def steady(load: Load, machine: Machine) -> Steady:
-    """Each call at the highest clock at which its power stays within the limit."""
+    """Each call at the highest clock at which its power stays within the limit, else the lowest."""
     owner = load.owner
     calls = int(owner.max()) + 1
-    limit_w = machine.chip.power_limit_w * machine.constants["limit"]
+    limit_w = machine.limit_w
 
     def run(slowdown: Array) -> tuple[Array, Array]:
         each = slowdown[owner]

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arch.errors import InputError, Problem
+from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Array, Call, Demand
 from sim.gpu.event import block_times
-from sim.gpu.power import Load, steady
+from sim.gpu.power import Load, Machine, steady
 from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
@@ -194,7 +195,7 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
     calls = [launch.call for launch in chosen]
     load = in_order(load_of(calls, model))
     whole = replace(load, owner=np.zeros_like(load.owner), devices=np.ones(1))
-    slowdown = float(steady(whole, model.machine).slowdown[0])
+    slowdown = _slowdown(whole, model.machine)
     demand = load.demand
     times = demand.time_us(slowdown)
     peak = np.array([launch.useful_macs / _rate(launch.call, model.chip) for launch in chosen])
@@ -218,6 +219,16 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
     )
 
 
+def _slowdown(load: Load, machine: Machine) -> float:
+    """Of the one call; ``InfeasibleError`` if even the lowest clock draws more than the limit."""
+    found = steady(load, machine)
+    power_w, limit_w = float(found.power_w[0]), machine.chip.power_limit_w
+    if power_w > machine.limit_w * (1 + 1e-9):
+        detail = f"power at the lowest clock is {power_w:.1f} W, limit {limit_w:g} W"
+        raise InfeasibleError(limit="power_limit", needed=power_w, allowed=limit_w, detail=detail)
+    return float(found.slowdown[0])
+
+
 def in_order(load: Load) -> Load:
     """Kernels in the order of their calls, each of which is one kernel."""
     order = np.argsort(load.owner)
@@ -237,8 +248,7 @@ def _least(demand: Demand, peak: Array, times: Array, energy: Array, model: GpuM
     if (roof > times * (1 + 1e-9)).any():
         number = int(np.argmax(roof / times))
         raise ArithmeticError(f"kernel {number}: {times[number]} us beats its roof {roof[number]}")
-    limit_w = chip.power_limit_w * model.machine.constants["limit"]
-    needed = float(energy.sum()) / (limit_w - chip.idle_w)
+    needed = float(energy.sum()) / (model.machine.limit_w - chip.idle_w)
     missing = max(0.0, needed - float(roof.sum()))
     room = times - roof
     return np.asarray(roof + room * min(1.0, missing / max(float(room.sum()), 1e-12)))

@@ -54,6 +54,24 @@ def test_power_stays_within_the_limit_at_every_fidelity(fidelity: str) -> None:
     assert all(0 <= c.utilization <= 1 for c in found.components.values())
 
 
+def limited(limit: str) -> Metrics:
+    architecture = load_architecture("h200", {"power_limit": limit})
+    return evaluate(load_workload(LARGE), architecture, {}, "analytical")
+
+
+def test_a_limit_above_the_power_at_the_lowest_clock_is_kept_and_one_below_it_refused() -> None:
+    model = gpu_model(chip_of(load_architecture("h200")))
+    slow = limited("500W")
+    assert slow.latency_ps > run(LARGE, "analytical").latency_ps
+    assert slow.power_w == pytest.approx(500 * model.constants["power"]["limit"], rel=0.005)
+    for limit in (50, 100):
+        with pytest.raises(
+            InfeasibleError, match=rf"lowest clock is .* W, limit {limit} W"
+        ) as found:
+            limited(f"{limit}W")
+        assert found.value.violation > 0
+
+
 def test_results_are_written_and_operands_read() -> None:
     hbm = run("gemm:M=4096,N=4096,K=64,dtype=bf16", "event").components["hbm"]
     assert hbm.write_bytes == 4096 * 4096 * 2
