@@ -171,11 +171,14 @@ def _operator(
 def _components(
     number: int, latency_ps: int, found: GpuRun, architecture: Architecture
 ) -> dict[str, ComponentMetrics]:
-    """HBM, tensor cores and the board: how long each is kept busy, and used at its peak rate."""
+    """HBM, tensor cores and the board: how long each is kept busy, and the share that is used.
+
+    The tensor cores are used for what their peak would take, the HBM for as long as it is busy.
+    """
     rest = _part(architecture, Board)
-    core_ps, memory_ps, peak_ps, stream_ps = (
+    core_ps, memory_ps, peak_ps = (
         min(latency_ps, round(float(us[number]) * PS_PER_US))
-        for us in (found.core_us, found.memory_us, found.peak_us, found.stream_us)
+        for us in (found.core_us, found.memory_us, found.peak_us)
     )
     energy, in_hbm = (float(e[number]) * PJ_PER_UJ for e in (found.energy_uj, found.hbm_uj))
 
@@ -189,7 +192,7 @@ def _components(
         )
 
     memory = replace(
-        part(memory_ps, in_hbm, stream_ps),
+        part(memory_ps, in_hbm, memory_ps),
         read_bytes=int(found.read_bytes[number]),
         write_bytes=int(found.written_bytes[number]),
     )

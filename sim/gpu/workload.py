@@ -75,9 +75,9 @@ class GpuRun:
     The clock is the highest at which the analytical times keep the power within its limit, for all
     three fidelities. ``least_us`` is what the peaks of tensor cores and HBM and the power limit
     alone would take, ``times_us`` the kernel model, ``event_us`` its thread blocks over time, of
-    which ``dispatch_us`` is because blocks do not start at once. ``peak_us`` and ``stream_us`` are
-    what the peaks of tensor cores (at the highest clock) and HBM would take. ``energy_uj`` is above
-    the idle power, ``hbm_uj`` the part of it that is spent in the HBM.
+    which ``dispatch_us`` is because blocks do not start at once. ``peak_us`` is what
+    the peak of the tensor cores at the highest clock would take. ``energy_uj`` is above the idle
+    power, ``hbm_uj`` the part of it that is spent in the HBM.
     """
 
     launches: tuple[Launch, ...]
@@ -88,7 +88,6 @@ class GpuRun:
     core_us: Array
     memory_us: Array
     peak_us: Array
-    stream_us: Array
     energy_uj: Array
     hbm_uj: Array
     read_bytes: Array
@@ -211,7 +210,6 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
         core_us=demand.core_us * slowdown,
         memory_us=demand.memory_us,
         peak_us=peak,
-        stream_us=demand.hbm_bytes / model.chip.hbm_bytes_per_us,
         energy_uj=energy,
         hbm_uj=demand.hbm_bytes * per_byte * 1e-6,
         read_bytes=demand.hbm_bytes - demand.written_bytes,

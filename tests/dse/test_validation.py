@@ -126,3 +126,20 @@ def test_a_plot_has_a_panel_for_every_kind(tmp_path: Path) -> None:
     assert main(["validate", "h200", "--csv", str(file), "--plot", str(picture)]) == 0
     text = picture.read_text()
     assert text.count('<g id="axes_') == 2
+
+
+def test_rows_without_energies_are_said_to_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gemm = {"M": 64, "N": 64, "K": 64}
+    without = write(tmp_path / "a.csv", row("gemm", gemm).replace(",9,1,200", ",9,,"))
+    assert main(["validate", "h200", "--csv", str(without)]) == 0
+    assert "rows: a.csv: no row has measured energies (--csv" in capsys.readouterr().out
+    assert main(["validate", "h200", "--csv", str(without), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["energy"] == []
+    assert any("no row has measured energies" in text for text in document["warnings"])
+    assert (
+        main(["validate", "h200", "--csv", str(write(tmp_path / "b.csv", row("gemm", gemm)))]) == 0
+    )
+    assert "no row has measured" not in capsys.readouterr().out

@@ -72,6 +72,18 @@ def test_a_limit_above_the_power_at_the_lowest_clock_is_kept_and_one_below_it_re
         assert found.value.violation > 0
 
 
+@pytest.mark.parametrize("fidelity", ["roofline", "analytical", "event"])
+@pytest.mark.parametrize(
+    "workload", ["gemm:M=64,N=4096,K=4096,dtype=bf16", "gpt2:batch=2,seq=128,dtype=bf16"]
+)
+def test_the_memory_is_utilized_for_as_long_as_it_is_busy(workload: str, fidelity: str) -> None:
+    found = run(workload, fidelity)
+    assert found.components["hbm"].busy_ps > 0
+    for part in (found, *found.operators):
+        hbm = part.components["hbm"]
+        assert hbm.utilization == pytest.approx(hbm.busy_ps / part.latency_ps)
+
+
 def test_results_are_written_and_operands_read() -> None:
     hbm = run("gemm:M=4096,N=4096,K=64,dtype=bf16", "event").components["hbm"]
     assert hbm.write_bytes == 4096 * 4096 * 2
