@@ -25,7 +25,7 @@ class InfeasibleError(Exception):
     """
 
     def __init__(self, *, limit: str, needed: float, allowed: float, detail: str) -> None:
-        amounts = f"needs {needed:,.6g}, allowed {allowed:,.6g} ({detail})"
+        amounts = f"needs {_plain(needed)}, allowed {_plain(allowed)} ({detail})"
         super().__init__(f"{limit}: {amounts if allowed > 0 else detail}")
         self.limit = limit
         self.needed = needed
@@ -38,6 +38,11 @@ class InfeasibleError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_infeasible, (self.limit, self.needed, self.allowed, self.detail)
+
+
+def _plain(amount: float) -> str:
+    """Whole numbers (bytes, cells) in full, others to six digits."""
+    return f"{int(amount):,}" if float(amount).is_integer() else f"{amount:,.6g}"
 
 
 def _rebuild_infeasible(limit: str, needed: float, allowed: float, detail: str) -> InfeasibleError:

@@ -6,7 +6,7 @@ from arch.datatypes import datatype
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.memory_plan.mcu import core_of, is_planned
-from mapper.workload.graph import Workload
+from mapper.workload.graph import Workload, is_trained
 
 #: Formats of files whose memory is worth planning although their kernels' cycles are not known.
 PLANNED_ONLY = frozenset({"fp32", "int16"})
@@ -16,16 +16,22 @@ def refusal(workload: Workload, architecture: Architecture) -> InfeasibleError |
     """Why the kernels of a microcontroller cannot run a network, whatever its size."""
     if not is_planned(architecture):
         return None
+    if is_trained(workload):
+        why = "training is not simulated on microcontrollers; dse recompute plans its memory"
+        return _refused(architecture, why)
     others = _others(workload, architecture)
     if others <= PLANNED_ONLY:
         return None
-    return InfeasibleError(
-        limit=f"kernels of {architecture.name}",
-        needed=1,
-        allowed=0,
-        detail=f"the network computes in {', '.join(sorted(others))}; their format is "
+    return _refused(
+        architecture,
+        f"the network computes in {', '.join(sorted(others))}; their format is "
         f"{', '.join(_offered(architecture))} (where a workload has the parameter: dtype=int8)",
     )
+
+
+def _refused(architecture: Architecture, why: str) -> InfeasibleError:
+    limit = f"kernels of {architecture.name}"
+    return InfeasibleError(limit=limit, needed=1, allowed=0, detail=why)
 
 
 def latency_note(workload: Workload, architecture: Architecture) -> str | None:

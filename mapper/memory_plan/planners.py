@@ -14,7 +14,7 @@ from mapper.memory_plan.layout import lay_out
 from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.optimal import Route, Routes, routes
 from mapper.memory_plan.overlay import live_overlaid_bytes, overlay
-from mapper.memory_plan.plan import MemoryPlan, Step, live_bytes
+from mapper.memory_plan.plan import MemoryPlan, Placement, Step, live_bytes
 from mapper.memory_plan.schedule import best_order
 from mapper.memory_plan.stages import Choice, CycleModel, shared_bytes
 from mapper.workload.graph import Workload
@@ -45,18 +45,26 @@ def plan(planner: str, request: Request) -> MemoryPlan:
 
 
 def _tflm(request: Request) -> MemoryPlan:
-    """TensorFlow Lite Micro's greedy arena: in the order of the file, by its own calls."""
+    """TensorFlow Lite Micro's greedy arena: in the order of the file, by its own calls.
+
+    What the file gives a place lies there, as in the runtime; results may then lie over inputs.
+    """
     layers = layers_of(request.workload)
     buffers = tflm_buffers(request.workload, layers)
-    placements = first_fit(tflm_order(buffers), alignment=TFLM_ALIGNMENT)
     runtime = request.workload.runtime
+    places = {} if runtime is None else runtime.source.places()
+    fixed = [Placement(buffer=b, offset_bytes=places[b.name]) for b in buffers if b.name in places]
+    online = tflm_order([b for b in buffers if b.name not in places])
+    placements = first_fit(online, fixed, alignment=TFLM_ALIGNMENT)
+    pool = extent_bytes(placements, TFLM_ALIGNMENT)
+    least = live_overlaid_bytes(overlay_task(request.workload, layers)) if fixed else None
     return MemoryPlan(
         planner="tflm",
-        pool_bytes=extent_bytes(placements, TFLM_ALIGNMENT),
+        pool_bytes=pool,
         is_ring=False,
         placements=tuple(placements),
         steps=_one_by_one(layers) if runtime is None else _calls(runtime, layers),
-        lower_bound_bytes=live_bytes(buffers),
+        lower_bound_bytes=live_bytes(buffers) if least is None else min(least, pool),
     )
 
 

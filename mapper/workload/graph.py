@@ -205,6 +205,11 @@ def _is_update(operator: Operator) -> bool:
     return operator.kind in UPDATES
 
 
+def is_trained(workload: Workload) -> bool:
+    """Whether it is a training step: it ends with new values of its parameters."""
+    return any(_is_update(operator) for operator in workload.operators)
+
+
 def disjoint(one: Operator, other: Operator) -> bool:
     """Whether two writers of a tensor touch different elements: apart on at least one axis."""
     return any(

@@ -38,3 +38,24 @@ def test_a_size_that_is_none(dse: Dse) -> None:
     outcome = dse("recompute", "--workload", STEP, "--ram-limit", "much")
     assert outcome.code == 2
     assert "--ram-limit" in outcome.err
+
+
+@pytest.mark.parametrize("limit", ["0", "0 B", "-4", "-4 KiB"])
+def test_a_limit_is_more_than_nothing(dse: Dse, limit: str) -> None:
+    outcome = dse("recompute", "--workload", STEP, "--ram-limit", limit)
+    assert outcome.code == 2
+    assert "--ram-limit" in outcome.err
+
+
+def test_inference_has_nothing_to_compute_again(dse: Dse) -> None:
+    outcome = dse("recompute", "--workload", "mlperf_kws", "--ram-limit", "100KiB")
+    assert outcome.code == 2
+    assert "mlperf_kws:training=sgd" in outcome.err
+
+
+def test_bytes_are_written_in_full(dse: Dse) -> None:
+    step = "mlperf_ic:training=adam"
+    outcome = dse("recompute", "--workload", step, "--arch", "stm32h743")
+    assert outcome.code == 3
+    assert "needs 1,0" in outcome.err
+    assert "e+0" not in outcome.err

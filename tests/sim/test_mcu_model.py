@@ -82,3 +82,8 @@ def test_kernels_are_those_of_int8(board: Architecture, fidelity: str) -> None:
     with pytest.raises(InfeasibleError, match=r"computes in bf16; their format is int8.*dtype="):
         run(load_workload("mlperf_kws:dtype=bf16"), board, fidelity)
     assert run(load_workload("mlperf_kws:dtype=int8"), board, fidelity).latency_ps > 0
+
+
+def test_training_is_not_simulated(board: Architecture) -> None:
+    with pytest.raises(InfeasibleError, match=r"training is not simulated.*dse recompute"):
+        run(load_workload("mlperf_kws:training=sgd"), board)

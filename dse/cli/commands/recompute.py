@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from arch import units
-from arch.errors import InputError
+from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, inputs
@@ -24,7 +24,7 @@ from mapper.memory_plan.rematerialize import (
     root_checkpoints,
 )
 from mapper.memory_plan.retention import EFFORT, MOST, Found, cheapest
-from mapper.workload.graph import Workload
+from mapper.workload.graph import Workload, is_trained
 from mapper.workload.load import load_workload
 
 #: A name, the schedule, what is proven of it.
@@ -58,6 +58,7 @@ def run(
     """
     limit = None if ram_limit is None else _size(ram_limit)
     network = load_workload(workload)
+    _check_training(network, workload)
     costs = None
     if arch is not None:
         architecture = load_architecture(arch, inputs.overrides([]))
@@ -98,10 +99,21 @@ def _schedules(
 
 def _size(text: str) -> int:
     try:
-        return units.parse_size(text)
+        size = units.parse_size(text)
     except InputError as error:
         problems = [replace(problem, where="--ram-limit") for problem in error.problems]
         raise InputError(problems) from error
+    if size <= 0:
+        raise InputError(Problem(f"must be more than 0 bytes, got {text}", where="--ram-limit"))
+    return size
+
+
+def _check_training(network: Workload, spec: str) -> None:
+    """Only a step that updates parameters has a forward pass to compute again."""
+    if not is_trained(network):
+        separator = "," if ":" in spec else ":"
+        message = f"has no training step; add training=sgd, as in {spec}{separator}training=sgd"
+        raise InputError(Problem(message, where=f"workload {spec}"))
 
 
 def _times(network: Workload, architecture: Architecture) -> dict[str, int]:

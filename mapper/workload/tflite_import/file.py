@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from arch.errors import InputError, Problem
+from mapper.workload.tflite_import.embed import NAME as OFFLINE_PLAN
 from mapper.workload.tflite_import.model import (
     TYPES,
     FileGraph,
@@ -105,7 +106,7 @@ def read_model(file: Path) -> FileModel:
     try:
         model = _Reader(schema, data).model()
     except _DAMAGE as error:
-        message = f"is damaged or cut off ({len(data):,} bytes): {type(error).__name__}"
+        message = f"is damaged or cut off: its {len(data):,} bytes cannot be read to the end"
         raise InputError(Problem(message, file=file)) from error
     _check_graphs(model, file)
     return model
@@ -155,7 +156,19 @@ class _Reader:
         codes = list(self._each(self.root.OperatorCodesLength(), self.root.OperatorCodes))
         kinds = [self._kind(code) for code in codes]
         graphs = self._each(self.root.SubgraphsLength(), self.root.Subgraphs)
-        return FileModel(graphs=tuple(self._graph(graph, kinds) for graph in graphs))
+        return FileModel(
+            graphs=tuple(self._graph(graph, kinds) for graph in graphs), offline=self._offline()
+        )
+
+    def _offline(self) -> tuple[int, ...]:
+        """Offsets behind version, graph and count, as ``embed`` writes them."""
+        for entry in self._each(self.root.MetadataLength(), self.root.Metadata):
+            if entry.Name() == OFFLINE_PLAN:
+                buffer = self.root.Buffers(entry.Buffer())
+                stored = bytes(buffer.DataAsNumpy()) if buffer.DataLength() else b""
+                (count,) = struct.unpack_from("<i", stored, 8)
+                return struct.unpack_from(f"<{count}i", stored, 12)
+        return ()
 
     def _each(self, count: int, get: Callable[[int], _T]) -> Iterator[_T]:
         if not 0 <= count <= len(self.data):

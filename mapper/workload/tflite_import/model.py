@@ -91,6 +91,16 @@ class FileGraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileModel:
-    """The first graph is the network, the others are called by control flow."""
+    """The first graph is the network, the others are called by control flow.
+
+    ``offline`` are the places in the arena that the file gives to tensors of all graphs, by number,
+    -1 where it gives none; empty if it has no plan.
+    """
 
     graphs: tuple[FileGraph, ...]
+    offline: tuple[int, ...] = ()
+
+    def places(self) -> dict[str, int]:
+        """Tensor of the first graph -> its place, where the file gives one."""
+        names = self.graphs[0].tensor_names()
+        return {name: at for name, at in zip(names, self.offline, strict=False) if at >= 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from benchmarks.tflm_offline import random_layer, run_layer, run_networks
 from mapper.memory_plan.buffers import file_task
 from mapper.memory_plan.overlay import file_distances, layer_of, offline_offsets, overlay
 from mapper.memory_plan.plan import Buffer
+from mapper.memory_plan.planners import Request, plan
+from mapper.workload.load import load_workload
 from mapper.workload.tflite_import.embed import NAME, ONLINE, with_offline_plan
 from mapper.workload.tflite_import.file import read_model
 from mapper.workload.tflite_import.lifetimes import runtime_graph
@@ -107,7 +110,8 @@ def test_a_planned_file_says_the_same_but_for_the_plan(tmp_path: Path) -> None:
     model = read_model(_file(tmp_path, data))
     count = len(model.graphs[0].tensors)
     changed = with_offline_plan(with_offline_plan(data, [5] * count), list(range(count)))
-    assert read_model(_file(tmp_path, changed)) == model
+    planned = read_model(_file(tmp_path, changed))
+    assert planned == replace(model, offline=tuple(range(count)))
     root = tflite.Model.GetRootAs(changed, 0)
     names = [root.Metadata(i).Name() for i in range(root.MetadataLength())]
     assert names == [NAME]
@@ -164,3 +168,18 @@ def test_planned_networks_give_the_same_results_in_the_arena_foretold(tmp_path: 
     assert len(runs) == 60
     assert all(run.right for run in runs)
     assert all(run.offline == run.foretold for run in runs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_runtimes_planner_follows_the_files_plan(seed: int, tmp_path: Path) -> None:
+    data = random_network(seed)
+    workload = load_workload(str(_file(tmp_path, data)))
+    wanted = plan("tflm_offline", Request(workload=workload, cycles=lambda *_: 1.0))
+    assert workload.runtime is not None
+    offsets = offline_offsets(workload.runtime.source, wanted.placements)
+    planned = load_workload(str(_file(tmp_path, with_offline_plan(data, offsets))))
+    found = plan("tflm", Request(workload=planned, cycles=lambda *_: 1.0))
+    assert found.pool_bytes == wanted.pool_bytes
+    assert {p.buffer.name: p.offset_bytes for p in found.placements} == {
+        p.buffer.name: p.offset_bytes for p in wanted.placements
+    }
