@@ -198,8 +198,12 @@ def flows(model: Model) -> Flows:
     terms = _Terms(model)
     ends = np.cumsum([len(rows.places) for rows in terms.in_order()])
     every = list(terms.in_order())
-    places = np.array([_padded(r, 4) for rows in every for r in rows.places], dtype=np.uint32)
-    numbers = np.array([_padded(r, 5) for rows in every for r in rows.numbers], dtype=np.float64)
+    places = np.array(
+        [_padded(r, 4) for rows in every for r in rows.places], dtype=np.uint32
+    ).reshape(-1, 4)
+    numbers = np.array(
+        [_padded(r, 5) for rows in every for r in rows.numbers], dtype=np.float64
+    ).reshape(-1, 5)
     ticks_per_ps = np.repeat(model.memories[:, pricing.TICKS_PER_PS], 2)
     return Flows(
         places=places,

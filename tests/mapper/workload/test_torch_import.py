@@ -219,7 +219,6 @@ def test_an_unknown_operator_is_named_with_its_place() -> None:
         (lambda net, x: functional.interpolate(x, size=(12, 12)), "not whole"),
         (lambda net, x: torch.einsum("nchh->nch", x), "einsum"),
         (lambda net, x: x, "nothing to compute"),
-        (lambda net, x: (x + 1).to(torch.complex64), "complex64"),
         (
             lambda net, x: functional.conv_transpose2d(x, net.conv.weight, dilation=2),
             "with dilation",
