@@ -103,7 +103,10 @@ class _Walker:
             return None
         needed[tensor] = around(regions)
         held = self.held.get(tensor) if self.retained else None
-        return _difference(needed[tensor], held)
+        fresh = _difference(needed[tensor], held)
+        if held is not None and fresh is None:
+            needed[tensor] = held  # it has room: a tile that needs less does not drop the rest
+        return fresh
 
 
 def reading(access: Access, box: Box, shape: tuple[int, ...]) -> Region:
