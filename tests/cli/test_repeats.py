@@ -6,7 +6,6 @@ import re
 
 from dse.cli.repeats import repeated
 from mapper.cost import OperatorMetrics
-
 from tests.cli.running import Dse
 
 
