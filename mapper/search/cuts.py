@@ -16,8 +16,9 @@ from mapper.workload.graph import Workload
 
 #: Operators of a unit at most.
 LONGEST = 4
-#: Units are tiled at least this finely, so that cores can overlap them.
-LEAST_TILES = 8
+#: Units are tiled at least this finely, so that cores can overlap them: fine tiles fill a
+#: pipeline sooner, coarse ones cost less.
+LEAST_TILES = (4, 16)
 
 #: Latency, energy without leakage, time of the shared memory's port.
 UnitNumbers = Callable[[Workload, Architecture, Unit], tuple[int, float, int]]
@@ -73,14 +74,15 @@ def _choice(place: tuple[int, int], tiles: UnitTiles, numbers: tuple[int, float,
 def _ways(found: Schedules, start: int, end: int) -> Iterator[Unit]:
     operators = found.setting.workload.operators[start:end]
     names = tuple(operator.name for operator in operators)
-    coarse, fine = found.groups(1), found.groups(LEAST_TILES)
+    whole = found.groups(1)
     if len(operators) == 1:
         with suppress(InfeasibleError):
             yield found.mapped.single(operators[0], {}, {})[0]
-    elif coarse is not None and (best := coarse.best(names, {}, {})) is not None:
+    elif whole is not None and (best := whole.best(names, {}, {})) is not None:
         yield best.fused
-    if fine is not None:
-        for one in fine.by_loops(names):
+    for tiles in LEAST_TILES:
+        tiled = found.groups(tiles)
+        for one in tiled.by_loops(names) if tiled else ():
             yield one.fused
 
 

@@ -245,33 +245,42 @@ class _Search:
     def _steps(self, label: _Label, at: int) -> Iterator[_Label]:
         """Every choice that can come next, on every core (one of those free at one time)."""
         different = {time: core for core, time in reversed(list(enumerate(label.free)))}
+        kept: dict[int, dict[int, Ends]] = {}
         for number in self.cuts.starting[at]:
+            choice = self.cuts.choices[number]
             ready = self.cuts.ready(number, label.done)
+            if choice.end not in kept:
+                kept[choice.end] = self._read_after(label, choice.end)
             for free, core in different.items():
-                after = self._after(
-                    label, number, core, _ends(ready, free, self.cuts.choices[number])
-                )
-                if after.bound < self.known:
+                ends = _ends(ready, free, choice)
+                after = self._after(label, (number, core), ends, kept[choice.end])
+                if after is not None:
                     yield after
 
-    def _after(self, label: _Label, number: int, core: int, ends: Ends) -> _Label:
+    def _read_after(self, label: _Label, at: int) -> dict[int, Ends]:
+        """Of units that are still read from there on."""
+        last_read = self.cuts.last_read
+        return {number: ends for number, ends in label.done.items() if last_read[number] >= at}
+
+    def _after(
+        self, label: _Label, taken: tuple[int, int], ends: Ends, kept: dict[int, Ends]
+    ) -> _Label | None:
+        """``None`` if it cannot end below what is known."""
+        number, core = taken
         cuts, rest, choice = self.cuts, self.rest, self.cuts.choices[number]
         free = (*label.free[:core], ends[-1], *label.free[core + 1 :])
-        done = {c: e for c, e in label.done.items() if cuts.last_read[c] >= choice.end}
-        if cuts.last_read[number] >= choice.end:
-            done[number] = ends
+        done = {**kept, number: ends} if cuts.last_read[number] >= choice.end else kept
         dynamic = label.dynamic_pj + choice.dynamic_pj
         shared = label.shared_ps + choice.shared_ps
-        latency = max(
-            *free,
-            -(-(sum(free) + rest.busy[choice.end]) // cuts.cores),
-            shared + rest.shared[choice.end],
-            *(e[-1] + rest.after_ps[c] for c, e in done.items()),
-        )
-        bound = math.inf
-        if latency < math.inf:
-            bound = cuts.value(int(latency), dynamic + rest.dynamic[choice.end])
-        return _Label(free, done, dynamic, shared, bound, (number, core), label)
+        chains = [done[c][-1] + rest.after_ps[c] for c in done]
+        evenly = -(-(sum(free) + rest.busy[choice.end]) // cuts.cores)
+        latency = max(evenly, shared + rest.shared[choice.end], *free, *chains)
+        if latency == math.inf:
+            return None
+        bound = cuts.value(int(latency), dynamic + rest.dynamic[choice.end])
+        if bound >= self.known:
+            return None
+        return _Label(free, done, dynamic, shared, bound, taken, label)
 
     def _followed(self, labels: list[_Label]) -> list[_Label]:
         """Labels that no other makes superfluous, the most promising of them."""
