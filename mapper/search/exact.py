@@ -19,6 +19,7 @@ from mapper.search.costs import ANSWERS, acceptable, better, value
 from mapper.search.pricing import FloatArray
 from mapper.search.problem import Problem
 from mapper.search.space import StageOrder, distinct_orders
+from mapper.search.terms import with_terms
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -79,8 +80,9 @@ def map_execution(
         price=price,
         objective=OBJECTIVES[objective],
     )
+    are_all = orders is None
     some = tuple(distinct_orders(run) if orders is None else orders)
-    found = _optimum(coefficients, some)
+    found = _optimum(coefficients, some, are_all=are_all)
     if found is None:
         raise _does_not_fit(coefficients, some)
     reached = value(OBJECTIVES[objective], found.cost)
@@ -114,10 +116,14 @@ _SAMPLED_SLACKS = (0.3, 0.03)
 _SLACKS = (0.03, 0.0)
 
 
-def _optimum(coefficients: Coefficients, orders: Iterable[StageOrder]) -> _Found | None:
+def _optimum(
+    coefficients: Coefficients, orders: Iterable[StageOrder], *, are_all: bool
+) -> _Found | None:
     """The best mapping under any of the orders of stages."""
     search = _Search(coefficients)
-    problems = [Problem(order, coefficients.model(order)) for order in orders]
+    problems = [
+        Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
+    ]
     search.sample(problems[:: -(-len(problems) // _SEEDS)])
     if not search.fits:
         search.sample(problems)
@@ -193,7 +199,7 @@ class _Search:
 def _does_not_fit(coefficients: Coefficients, orders: tuple[StageOrder, ...]) -> InfeasibleError:
     """Names the memory that is most too small for the mapping that comes closest to fitting."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders)
+    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(

@@ -11,6 +11,7 @@ other loop could be moved below the stage without changing a tile, and only repe
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,10 +43,11 @@ class Tilings:
     @cached_property
     def blocks(self) -> Blocks:
         """The rows in runs that are unrolled alike and have the same outermost tile."""
-        split = np.argmax(self.tiles < self.extent, axis=1)
-        outermost = self.tiles[np.arange(len(self)), split]
+        is_whole = self.tiles >= self.extent
+        outermost = np.where(is_whole, 0, self.tiles).max(axis=1)
+        whole = is_whole.sum(axis=1)
         same = (self.spatial[1:] == self.spatial[:-1]).all(axis=1)
-        same &= (outermost[1:] == outermost[:-1]) & (split[1:] == split[:-1])
+        same &= (outermost[1:] == outermost[:-1]) & (whole[1:] == whole[:-1])
         first = np.flatnonzero(np.append(True, ~same))
         return Blocks(
             first=first,
@@ -87,7 +89,6 @@ class Room:
     contended: bool
 
 
-@lru_cache(maxsize=1 << 12)
 def tilings(
     extent: int,
     rooms: tuple[Room, ...],
@@ -99,10 +100,22 @@ def tilings(
     ``rooms[axis]`` bounds its unrolling there; ``splits[stage]`` says whether the dimension
     may be split right above that stage, ``steps[stage]`` whether a tile there is one step's.
     """
-    free = steps.index(True) if steps and any(steps) else len(splits)
-    length = sum(splits[:free])
-    depth = np.full(len(splits), length + 1, dtype=np.int64)
-    depth[:free] = np.cumsum(splits[:free], dtype=np.int64)
+    return tiled(extent, rooms, *depths(splits, steps or (False,) * len(splits)))
+
+
+def depths(splits: tuple[bool, ...], steps: tuple[bool, ...]) -> tuple[tuple[int, ...], int]:
+    """How often a dimension has been split at each stage at most, and how often in all; from the
+    first stage on whose tile is one step's, once more."""
+    free = steps.index(True) if True in steps else len(splits)
+    found = tuple(itertools.accumulate(splits[:free]))
+    length = int(found[-1]) if found else 0
+    return tuple(map(int, found)) + (length + 1,) * (len(splits) - free), length
+
+
+@lru_cache(maxsize=1 << 12)
+def tiled(extent: int, rooms: tuple[Room, ...], depth: tuple[int, ...], length: int) -> Tilings:
+    """Every tiling that has been split ``depth[stage]`` times at a stage (``length`` times in all,
+    and once more where a tile is one step's)."""
     spatial, tiles = [], []
     for factors in _spatial_factors(extent, rooms):
         unit = math.prod(factors)
