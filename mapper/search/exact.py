@@ -106,14 +106,13 @@ class _Found:
     calls: int
 
 
-#: Coordinate descent begins under so many orders of stages, evenly spread.
+#: Coordinate descent begins under so many orders of stages, evenly spread, and then under as many
+#: of the most promising ones.
 _SEEDS = 4
 
-#: Passes over a sample of the tilings and over all of them: each finds the optimum but for
-#: this share, the last one exactly. Early ones skip almost everything, and what they find lets
-#: later ones skip as much.
+#: Passes over a sample of the tilings: each finds the optimum but for this share. An early one
+#: skips almost everything, and what it finds lets the next skip as much.
 _SAMPLED_SLACKS = (0.3, 0.03)
-_SLACKS = (0.03, 0.0)
 
 
 def _optimum(
@@ -128,10 +127,8 @@ def _optimum(
     if not search.fits:
         search.sample(problems)
     left = search.left_of(problems)
-    search.sample(left)
-    left = search.left_of(left)
-    for slack in _SLACKS:
-        search.improve(left, Problem.search, slack)
+    search.sample(left[:_SEEDS])
+    search.improve(search.left_of(left), Problem.search, 0.0)
     return search.found()
 
 
@@ -149,8 +146,7 @@ class _Search:
         return acceptable(self.objective, self.best)
 
     def sample(self, problems: list[Problem]) -> None:
-        """Coordinate descent under each order and a search among the tilings that it looked at;
-        sorts ``problems``, promising ones first.
+        """Coordinate descent under each order and a search among the tilings that it looked at.
 
         A good mapping found early lets the search drop almost everything else.
         """
@@ -161,9 +157,9 @@ class _Search:
             reached[problem] = value(self.objective, here) if fits else math.inf
             if fits and better(self.objective, here, self.best):
                 self.best, self.winner = here, (problem, chosen)
-        problems.sort(key=reached.__getitem__)
+        promising = sorted(problems, key=reached.__getitem__)
         for slack in _SAMPLED_SLACKS:
-            self.improve(problems, Problem.explore, slack)
+            self.improve(promising, Problem.explore, slack)
 
     def _descended(self, problem: Problem) -> tuple[FloatArray, dict[str, int]]:
         here = np.full(ANSWERS, np.inf)
@@ -172,13 +168,12 @@ class _Search:
         return here, chosen
 
     def left_of(self, problems: list[Problem]) -> list[Problem]:
-        """Those of which tilings are left that may be part of something better."""
-        left = []
+        """Those of which tilings are left that may be part of something better, promising ones
+        first."""
         for problem in problems:
             self.calls += problem.narrow(self.best)
-            if not problem.is_done:
-                left.append(problem)
-        return left
+        left = [problem for problem in problems if not problem.is_done]
+        return sorted(left, key=Problem.bound)
 
     def improve(self, problems: list[Problem], improve: Improve, slack: float) -> None:
         for problem in problems:

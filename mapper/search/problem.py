@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mapper.search.boxes import plant, search
 from mapper.search.canonical import Canonical, combined
-from mapper.search.costs import ANSWERS, cost
+from mapper.search.costs import ANSWERS, cost, value
 from mapper.search.descent import Rows, descend, narrow, sensitivities, undominated
 from mapper.search.flows import Flows
 from mapper.search.pricing import FloatArray, IntArray
@@ -115,6 +115,14 @@ class Problem:
     def is_done(self) -> bool:
         """Has a dimension no tiling left that may be part of something better?"""
         return self._alone is not None and self._alone.is_empty
+
+    def bound(self) -> float:
+        """The objective that no combination of what is left is below."""
+        assert self._alone is not None
+        least = np.prod([rows.min(axis=0) for rows in self._alone.rows], axis=0)
+        answer = np.empty(ANSWERS)
+        cost(least, self.flows, np.empty(len(self.flows.ports)), answer)
+        return value(self.flows.objective, answer)
 
     def narrow(self, best: FloatArray) -> int:
         """Leave out tilings that cannot be part of a better mapping, each dimension on its own."""
@@ -319,7 +327,7 @@ def _most(group: tuple[str, ...]) -> int:
 
 def _sample(count: int, most: int) -> IntArray:
     """All of a few options, evenly spaced ones of many."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+    return np.arange(count) if count <= most else np.arange(most) * (count - 1) // (most - 1)
 
 
 def _chosen(rows: IntArray, picked: list[Picked]) -> dict[str, int]:

@@ -54,6 +54,7 @@ class StageOrder:
     common: Common = field(default_factory=Common)
     constraint: Constraint = FREE
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
+    _listed_tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
 
     @cached_property
     def listed(self) -> tuple[int, ...]:
@@ -149,12 +150,17 @@ class StageOrder:
     def listed_tilings(self, dim: str) -> Tilings:
         """The same in the same order, with the stages as ``listed``: many orders of stages share
         them."""
+        if dim not in self._listed_tilings:
+            self._listed_tilings[dim] = self._make_listed(dim)
+        return self._listed_tilings[dim]
+
+    def _make_listed(self, dim: str) -> Tilings:
         if self.constraint is not FREE:
             some = self.tilings(dim)
             return Tilings(some.extent, some.spatial, some.tiles[:, self.listed])
         depth, length = self._depths(dim)
-        depth = tuple(depth[at] for at in self.listed)
-        return tiled(self.run.operator.extents[dim], self._rooms(dim), depth, length)
+        listed = tuple(depth[at] for at in self.listed)
+        return tiled(self.run.operator.extents[dim], self._rooms(dim), listed, length)
 
     def _make_tilings(self, dim: str) -> Tilings:
         every = tiled(self.run.operator.extents[dim], self._rooms(dim), *self._depths(dim))
