@@ -14,7 +14,7 @@ import numpy as np
 
 from arch.errors import InputError, Problem, unknown
 from kernels_ref.library.kinds import KINDS
-from sim.gpu.block import MODELS as BLOCK_MODELS
+from mapper.workload.models.layer import LAYERS
 from sim.gpu.chip import BYTES
 from sim.gpu.collective import KINDS as COLLECTIVES
 from sim.gpu.constants import fitted_constants
@@ -41,11 +41,13 @@ TRAINING = (
     "h200_groups_library.csv",
     "h200_seen_library.csv",
 )
-#: What is shipped: the rows that constants were fitted to, and those that only judge.
+#: What is shipped: the rows that constants were fitted to, and those that only judge; ``two-gpus``
+#: only judge too.
 SPLITS = {
     "train": TRAINING,
     "held-out": ("h200_unseen_library.csv",),
     "all": (*TRAINING, "h200_unseen_library.csv"),
+    "two-gpus": ("h200_unseen_collectives.csv",),
 }
 
 
@@ -171,8 +173,8 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
     value = params[name]
     if name == "model":
         model = str(value).lower().replace("_", "-")
-        if model not in BLOCK_MODELS:
-            raise ValueError(unknown("model", str(value), list(BLOCK_MODELS)))
+        if model not in LAYERS:
+            raise ValueError(unknown("model", str(value), list(LAYERS)))
         return model
     if isinstance(value, bool):
         return int(value)
