@@ -268,7 +268,7 @@ class Problem:
         """Are the same tilings picked, dimension by dimension?"""
         tilings = self.order.listed_tilings
         return all(
-            tilings(d) is tilings(e) and np.array_equal(one[d], other[e])
+            tilings(d) == tilings(e) and np.array_equal(one[d], other[e])
             for d, e in zip(one, other, strict=True)
         )
 

@@ -29,7 +29,7 @@ from mapper.search.factors import (
 )
 from mapper.search.fill import Group
 from mapper.search.pricing import FloatArray
-from mapper.search.tilings import IntArray, Room, Tilings, depths, tiled
+from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
 
 @dataclass(slots=True)
@@ -151,23 +151,10 @@ class StageOrder:
         """The same in the same order, with the stages as ``listed``: many orders of stages share
         them."""
         if dim not in self._listed_tilings:
-            self._listed_tilings[dim] = self._make_listed(dim)
+            self._listed_tilings[dim] = self.tilings(dim).listed(self.listed)
         return self._listed_tilings[dim]
 
-    def _make_listed(self, dim: str) -> Tilings:
-        if self.constraint is not FREE:
-            some = self.tilings(dim)
-            return Tilings(some.extent, some.spatial, some.tiles[:, self.listed])
-        depth, length = self._depths(dim)
-        listed = tuple(depth[at] for at in self.listed)
-        return tiled(self.run.operator.extents[dim], self._rooms(dim), listed, length)
-
     def _make_tilings(self, dim: str) -> Tilings:
-        every = tiled(self.run.operator.extents[dim], self._rooms(dim), *self._depths(dim))
-        return self.constraint.among(dim, self.run, self.stages, every)
-
-    def _depths(self, dim: str) -> tuple[tuple[int, ...], int]:
-        """How often the dimension has been split at each stage at most, and how often in all."""
         dependent = self._dependent(dim)
         is_whole = dim in self.run.operator.whole_dims
         splits = tuple(
@@ -175,7 +162,10 @@ class StageOrder:
             for operand, memory in self.stages
         )
         steps = tuple(memory.is_latch and operand in dependent for operand, memory in self.stages)
-        return depths(splits, steps)
+        every = tilings(self.run.operator.extents[dim], self._rooms(dim), splits, steps)
+        if self.constraint is FREE:
+            return every
+        return self.constraint.among(dim, self.run, self.stages, every)
 
     def _dependent(self, dim: str) -> frozenset[int]:
         """The operands that the dimension indexes."""
