@@ -59,8 +59,9 @@ class Price:
     never more than the sum of the prices. ``turnaround_ps`` passes between two folds, in which
     the unit does nothing: it is for simulations, as is ``device``: they ask it instead of using
     the memory's times, which are then its peak rate and its least latency; so are ``arbiter`` and
-    ``banks``, which share the memory's rate. An operation has the largest ``latency_ps`` of its
-    components, and every ``transit_ps`` on its way.
+    ``banks``, which share the memory's rate. An operation has the largest ``latency_ps`` of the
+    components that it reads or computes with, and every ``transit_ps`` on its way. Writes are
+    posted: they are done when their data is there, and who reads it again waits for that read.
     """
 
     read_ps_per_bit: Fraction = Fraction(0)

@@ -57,6 +57,13 @@ class TileOp:
     name: str
     work: tuple[tuple[str, Work], ...]
 
+    def totals(self) -> dict[str, Work]:
+        """Work per component, in the order in which they are first named."""
+        totals: dict[str, Work] = {}
+        for component, work in self.work:
+            totals[component] = totals.get(component, Work()) + work
+        return totals
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compute:

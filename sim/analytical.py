@@ -9,7 +9,7 @@ from __future__ import annotations
 from mapper.program import Program, TileOp
 from sim.estimate import Estimate
 from sim.lowered import Lowered
-from sim.ports import Prices, occupancy_ps
+from sim.ports import Prices, occupancy_ps, sources
 
 
 def estimate(lowered: Lowered, prices: Prices) -> Estimate:
@@ -30,4 +30,4 @@ def _round_trips_ps(program: Program, prices: Prices) -> int:
 
 
 def _latency_ps(op: TileOp, prices: Prices) -> int:
-    return max(prices[component].latency_ps for component, _ in op.work)
+    return max(prices[component].latency_ps for component in sources(op.totals()))

@@ -29,3 +29,13 @@ def occupancy_ps(work: Mapping[str, Work], prices: Prices) -> dict[str, int]:
         for port, busy in prices[component].occupancy(amount).items()
         if busy
     }
+
+
+def sources(works: Mapping[str, Work]) -> list[str]:
+    """The components that an operation reads or computes with, whose latency it sees.
+
+    A tile that is all padding moves nothing; it asks where it would come from, the first, all the
+    same.
+    """
+    read = [name for name, work in works.items() if work.read_bits or work.steps]
+    return read or list(works)[:1]

@@ -17,7 +17,7 @@ from arch.dram_device import DramDevice
 from arch.spec import Arbiter, Banks
 from mapper.cost import Price
 from mapper.program import Compute, Hold, Node, Program, Repeat, TileOp, Work
-from sim.ports import Prices, occupancy_ps, port_name, ports_of
+from sim.ports import Prices, occupancy_ps, port_name, ports_of, sources
 
 #: Where tiles lie in a memory that is simulated in detail: the operand, and whether they are seen
 #: from the outside (filled and emptied) or from the inside.
@@ -135,10 +135,8 @@ def price_operation(
     op: TileOp, prices: Prices, operand: int = ANY_OPERAND, held_in: str = ""
 ) -> PricedOp:
     """``held_in`` is the memory that a transfer fills or empties."""
-    total: dict[str, Work] = {}
-    for component, work in op.work:
-        total[component] = total.get(component, Work()) + work
-    latency = max((_latency_ps(prices[component]) for component in total), default=0)
+    total = op.totals()
+    latency = max((_latency_ps(prices[component]) for component in sources(total)), default=0)
     latency += sum(prices[component].transit_ps for component in total)
     busy = occupancy_ps(total, prices)
     paused: dict[str, int] = {}

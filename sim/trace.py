@@ -50,6 +50,7 @@ def write_slices(
     path: Path, name: str, slices: Iterator[Slice], max_bytes: int = MAX_BYTES
 ) -> None:
     """As ``write_trace``, for slices of any run of the workload called ``name``."""
+    path = path.resolve()  # a link stays one
     partial = path.with_name(f"{path.name}.partial")
     try:
         _write(partial, _document(slices), max_bytes, name)

@@ -15,8 +15,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
 
-#: Width of text when the output is a file or a pipe; tables are as wide as they are.
-FILE_WIDTH = 110
+#: Width when the output is a file or a pipe, where nothing is wrapped or cut: wider than all lines.
+FILE_WIDTH = 100_000
 
 
 def results() -> Console:
@@ -39,8 +39,8 @@ def _console(*, stderr: bool) -> Console:
 class Rows:
     """A plain table: the first column left, numbers (columns marked ``>``) right.
 
-    Where it fits, or goes to a file, lines are put together here: that takes a tenth of the time
-    that ``rich`` takes, which folds what does not fit on a terminal.
+    Where it fits, lines are put together here: that takes a tenth of the time that ``rich`` takes,
+    which folds what does not fit.
     """
 
     title: str
@@ -51,8 +51,8 @@ class Rows:
         heads = tuple(column.lstrip(">") for column in self.columns)
         widths = [max(map(cell_len, cells)) for cells in zip(heads, *self.rows, strict=True)]
         total = sum(widths) + 3 * len(widths) - 1
-        wraps = console.is_terminal and total > options.max_width
-        if self.title or wraps or any("\n" in "".join(r) for r in self.rows):
+        lines_in_cells = any("\n" in "".join(row) for row in (self.columns, *self.rows))
+        if self.title or lines_in_cells or total > options.max_width:
             yield self.folded()
             return
         lines = ["", " " + "─" * (total - 2) + " "]

@@ -41,6 +41,7 @@ def output_file(option: str, path: Path) -> Path:
     parent = path.resolve().parent
     reasons = {
         "it is a directory": path.is_dir(),
+        "it is no regular file": path.exists() and not (path.is_file() or path.is_dir()),
         f"there is no directory '{parent}'": not parent.is_dir(),
         "permission denied": not os.access(path if path.exists() else parent, os.W_OK),
     }

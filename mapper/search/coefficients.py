@@ -160,7 +160,7 @@ class Coefficients:
                 pricing.DOUBLE_BUFFERED: int(memory.double_buffered),
                 pricing.OUTPUTS: run.counts.operands[operand].elements,
                 pricing.IS_SHARED: int(not memory.replicated_over),
-                pricing.LATENCY_PS: max(self._prices[m].latency_ps for m in (name, parent_name)),
+                pricing.LATENCY_PS: self._prices[parent_name].latency_ps,
             }
             self._known_stages[key] = _table([row], pricing.STAGE_FIELDS)[0]
         return self._known_stages[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,30 @@ def test_a_table_is_laid_out_as_rich_does(rows: list[tuple[str, ...]]) -> None:
     for width in (12, 15, 21, 22, 24, 26, 29, 30, 31, 80):
         drawn = []
         for thing in (ours, ours.folded()):
-            console = Console(
-                file=io.StringIO(), width=width, force_terminal=True, color_system=None
-            )
+            console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
             console.print(thing)
             drawn.append(console.file.getvalue())
         assert drawn[0] == drawn[1]
+
+
+def test_a_trace_follows_links_and_spares_devices(dse: Dse, tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    gemm = ("simulate", "--arch", "tiny", *GEMM)
+    assert dse(*gemm, "--trace", link).code == 0
+    assert link.is_symlink()
+    assert '"traceEvents"' in real.read_text()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = dse(*gemm, "--trace", pipe)
+    assert done.code == 2
+    assert "it is no regular file" in done.err
+    assert pipe.is_fifo()
+
+
+def test_tables_in_files_are_whole(dse: Dse) -> None:
+    """Unlike on a terminal, where long cells are folded: lines are searched and compared."""
+    lines = dse("list", "archs").out.splitlines()
+    (found,) = (line for line in lines if line.split()[:1] == ["hbm2_2000"])
+    assert found.rstrip().endswith("256 GB/s")

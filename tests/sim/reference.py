@@ -126,7 +126,8 @@ class Unrolled:
 
 
 def _latency(total: Mapping[str, Work], prices: Mapping[str, Price]) -> int:
-    return max((prices[component].latency_ps for component in total), default=0)
+    read = [name for name, work in total.items() if work.read_bits or work.steps]
+    return max((prices[name].latency_ps for name in read or list(total)[:1]), default=0)
 
 
 @dataclass(slots=True, eq=False)

@@ -106,10 +106,11 @@ def test_analytical_counts_round_trips_per_slot(tiny: Architecture) -> None:
 
 
 def test_event_adds_what_cannot_overlap(tiny: Architecture) -> None:
-    """One tile of each operand: load 64 ns and DRAM's 20 ns, compute 64, store 16 and 20."""
+    """One tile of each operand: load 64 ns and DRAM's 20 ns, compute 64, store 16 and the
+    buffer's 1: the store is done when its data is in the DRAM."""
     metrics = evaluate("event", tiny)
     pipeline = 7_000  # (4 + 4 - 2) ns of skew and one stage, see `tiny`
-    assert metrics.latency_ps == 64_000 + 20_000 + 64_000 + pipeline + 16_000 + 20_000
+    assert metrics.latency_ps == 64_000 + 20_000 + 64_000 + pipeline + 16_000 + 1_000
     assert metrics.operators[0].bound_by == "latency"
 
 
