@@ -43,6 +43,8 @@ USAGE = (
     bad(f"{SIMULATE} --objective power", "--objective", "latency, energy, edp"),
     bad(f"{SIMULATE} --trace {{tmp}}/no/such/trace.json", "--trace", "there is no directory"),
     bad(f"{SIMULATE} --trace {{tmp}}", "--trace", "it is a directory"),
+    bad(f"{SIMULATE} --timeline /proc/x.png", "--timeline: cannot write '/proc/x.png'", "/proc"),
+    bad("search quick --out /proc/x", "--out: cannot write '/proc/x'", "takes no files"),
     bad("map --arch edge_npu --workload resnet18 --op conv11", "--op", "did you mean 'conv1'?"),
     bad("check {tmp}/nothing.yaml", "{tmp}/nothing.yaml: no such file"),
     bad("check {tmp}", "folder"),

@@ -28,14 +28,17 @@ from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
 from sim.models import EVENT, FIDELITIES
 
+#: What mappings minimise unless told otherwise.
+OBJECTIVE = "edp"
+
 
 def run(
     arch: arguments.Arch,
     workload: arguments.Workload,
     fidelity: Annotated[
         str, typer.Option(metavar="roofline|analytical|event", help="How closely to look.")
-    ] = "event",
-    objective: arguments.Objective = "edp",
+    ] = EVENT,
+    objective: arguments.Objective = OBJECTIVE,
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
@@ -66,6 +69,7 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
+        _refuse_mapping(fidelity=fidelity, objective=objective, fuse=fuse, mapping=mapping)
         _stream(architecture, workload, engine, pictures, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
@@ -99,6 +103,20 @@ def _stream(
     pictures.refuse("a stream of requests has no timeline")
     engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
     run_stream(architecture, workload, as_json=as_json)
+
+
+def _refuse_mapping(*, fidelity: str, objective: str, fuse: bool, mapping: str | None) -> None:
+    """A stream has nothing that could be mapped, and one model."""
+    refused = {
+        "--fidelity": fidelity != EVENT,
+        "--objective": objective != OBJECTIVE,
+        "--fuse": fuse,
+        "--mapping": mapping is not None,
+    }
+    reason = "a stream of requests has no operators; its commands are simulated one by one"
+    problems = [Problem(reason, where=option) for option, given in refused.items() if given]
+    if problems:
+        raise InputError(problems)
 
 
 def _simulated(
