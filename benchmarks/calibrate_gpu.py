@@ -1,7 +1,8 @@
 """Fit the constants of the GPU kernel model: ``python -m benchmarks.calibrate_gpu [CLASS ...]``.
 
 Uses ``kernels_ref/data/h200_library.csv`` and ``h200_hard_library.csv``, never the unseen rows,
-and writes ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again. Every
+and writes ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again; with
+``power``, only energies. Every
 constant is a rate, a latency or an energy of a class of kernels, fitted to measured times by the
 least absolute relative error (a soft L1 loss, so that single outliers do not bend it; powers by
 the logarithm) and held near its start where the data say nothing.
@@ -15,7 +16,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,20 @@ from benchmarks.gpu_start_constants import POWER, STARTS, Constants, start_of
 from dse.validation import SPLITS
 from sim.devices.gpu import chip_of
 from sim.gpu.demand import Array, Call
-from sim.gpu.predict import MODELS, GpuModel, load_of, predict
+from sim.gpu.power import SCALES, Load, joined_prices, prices_of
+from sim.gpu.predict import MODELS, GpuModel, class_of, load_of, predict
+from sim.gpu.workload import in_order
 
 DATA = [Path("kernels_ref/data") / name for name in SPLITS["train"]]
 OUT = Path("sim/gpu/data/h200.json")
 
 H200 = chip_of(load_architecture("h200"))
 
+
+#: A class whose energies are those of all kernels.
+PLAIN = dict.fromkeys(SCALES.values(), 1.0)
+#: How near to that a class stays: as if a tenfold energy were 23 % of error in one more row.
+CLASS_PRIOR = 0.1
 
 #: Shares of a peak, which are 1 at most.
 SHARES = ("hbm", "copy_hbm", "rate", "l2")
@@ -106,8 +114,8 @@ def relative_error(rows: Sequence[Row], model: GpuModel) -> Array:
 
 
 def with_class(constants: Mapping[str, Any], key: str, own: Constants) -> GpuModel:
-    activity = constants.get(key, {}).get("activity", 1.0)
-    return GpuModel(chip=H200, constants={**constants, key: {"activity": activity, **own}})
+    scales = {name: constants.get(key, PLAIN).get(name, 1.0) for name in PLAIN}
+    return GpuModel(chip=H200, constants={**constants, key: {**scales, **own}})
 
 
 def fit_class(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
@@ -116,10 +124,10 @@ def fit_class(key: str, rows: Sequence[Row], constants: dict[str, Constants]) ->
 
 
 def _fit_one(task: tuple[str, list[Row], dict[str, Constants]]) -> tuple[str, Constants]:
-    """Times, then the activity, of one class; classes do not depend on each other."""
+    """Times, then energies, of one class; classes do not depend on each other."""
     key, rows, constants = task
     fit_class(key, rows, constants)
-    fit_activity(key, [row for row in rows if row.power_w > 0], constants)
+    fit_scales(key, [row for row in rows if row.power_w > 0], constants)
     return key, constants[key]
 
 
@@ -131,44 +139,75 @@ def classes(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return dict(sorted(found.items()))
 
 
-def measured_power(rows: Sequence[Row], model: GpuModel) -> Array:
-    """Modelled power at the measured times and clocks."""
-    load = load_of([row.call for row in rows], model)
-    time_us = np.array([row.time_us for row in rows])
-    slowdown = np.array([H200.clock_mhz / row.clock_mhz for row in rows])
-    kernel_us = load.demand.time_us(slowdown[load.owner])
-    share = kernel_us / np.bincount(load.owner, kernel_us)[load.owner]
-    energy = model.machine.energy_uj(load, slowdown[load.owner], share * time_us[load.owner])
-    return np.asarray((H200.idle_w + np.bincount(load.owner, energy) / time_us) * load.devices)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Kernels as they were measured, whose power depends on their energies alone."""
+
+    rows: Sequence[Row]
+    load: Load
+    time_us: Array
+    slowdown: Array
+
+    @property
+    def logs(self) -> Array:
+        return np.log([row.power_w for row in self.rows])
+
+    def power_w(self, constants: Mapping[str, Constants]) -> Array:
+        """Modelled power at the measured times and clocks."""
+        machine = GpuModel(chip=H200, constants=constants).machine
+        prices = joined_prices(
+            [
+                prices_of(
+                    row.call.dtype, 1, constants[class_of(row.call, constants)], constants["power"]
+                )
+                for row in self.rows
+            ]
+        )
+        load = replace(self.load, prices=prices)
+        energy = machine.energy_uj(load, self.slowdown, self.time_us)
+        return np.asarray((H200.idle_w + energy / self.time_us) * load.devices)
+
+
+def drawn(rows: Sequence[Row], constants: Mapping[str, Constants]) -> Drawn:
+    """Calls of one kernel each."""
+    model = GpuModel(chip=H200, constants=constants)
+    return Drawn(
+        rows=rows,
+        load=in_order(load_of([row.call for row in rows], model)),
+        time_us=np.array([row.time_us for row in rows]),
+        slowdown=np.array([H200.clock_mhz / row.clock_mhz for row in rows]),
+    )
 
 
 def fit_power(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
-    """Energies of operations and bytes, then how active each class is."""
+    """Energies of operations and bytes of all kernels, then how much each class differs."""
     kernels = [row for row in rows if row.call.kind != "block" and row.power_w > 0]
-    logs = np.log([row.power_w for row in kernels])
     fixed = {k: v for k, v in constants["power"].items() if k not in POWER}
+    by_class = classes(kernels)
+    for key in by_class:
+        constants[key] = {**constants[key], **PLAIN}
+
+    measured = drawn(kernels, constants)
 
     def residuals(c: Constants) -> Array:
-        model = GpuModel(chip=H200, constants={**constants, "power": {**fixed, **c}})
-        return np.asarray(np.log(measured_power(kernels, model)) - logs)
+        return np.log(measured.power_w({**constants, "power": {**fixed, **c}})) - measured.logs
 
     constants["power"] = {**fixed, **fitted(POWER, residuals)}
-    for key, own in classes(kernels).items():
-        fit_activity(key, own, constants)
+    for key, own in by_class.items():
+        fit_scales(key, own, constants)
 
 
-def fit_activity(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+def fit_scales(key: str, rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    """What the energies of a class are, relative to those of all kernels."""
     if not rows:
         return
-    logs = np.log([row.power_w for row in rows])
+    measured = drawn(rows, constants)
 
     def residuals(c: Constants) -> Array:
         changed = {**constants, key: {**constants[key], **c}}
-        return np.asarray(
-            np.log(measured_power(rows, GpuModel(chip=H200, constants=changed))) - logs
-        )
+        return np.log(measured.power_w(changed)) - measured.logs
 
-    constants[key] |= fitted({"activity": 1.0}, residuals)
+    constants[key] |= fitted(PLAIN, residuals, prior=CLASS_PRIOR)
 
 
 def fit_limits(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
@@ -185,7 +224,7 @@ def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     start = {f"{k}|{n}": v for k in ("hot", "strided") for n, v in STARTS[k].items()}
 
     def parted(c: Constants) -> dict[str, Constants]:
-        parts: dict[str, Constants] = {"hot": {"activity": 1.0}, "strided": {"activity": 1.0}}
+        parts: dict[str, Constants] = {"hot": dict(PLAIN), "strided": dict(PLAIN)}
         for name, value in c.items():
             parts[name.split("|")[0]][name.split("|")[1]] = value
         return parts
@@ -211,7 +250,11 @@ def main(wanted: Sequence[str]) -> None:
     fit_limits(rows, constants)
     by_class = classes(rows)
     for key in by_class:
-        constants.setdefault(key, {"activity": 1.0, **start_of(key)})
+        constants.setdefault(key, {**PLAIN, **start_of(key)})
+    if list(wanted) == ["power"]:
+        fit_power(rows, constants)
+        _save(constants)
+        return
     power_too = not wanted
     chosen = {
         key: own

@@ -14,7 +14,7 @@ import numpy as np
 
 from arch.errors import InputError, Problem, unknown
 from kernels_ref.library.kinds import KINDS
-from sim.gpu.block import MODELS as BLOCK_MODELS
+from mapper.workload.models.layer import LAYERS
 from sim.gpu.chip import BYTES
 from sim.gpu.collective import KINDS as COLLECTIVES
 from sim.gpu.constants import fitted_constants
@@ -173,8 +173,8 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
     value = params[name]
     if name == "model":
         model = str(value).lower().replace("_", "-")
-        if model not in BLOCK_MODELS:
-            raise ValueError(unknown("model", str(value), list(BLOCK_MODELS)))
+        if model not in LAYERS:
+            raise ValueError(unknown("model", str(value), list(LAYERS)))
         return model
     if isinstance(value, bool):
         return int(value)

@@ -16,11 +16,22 @@ from arch.units import (
 )
 from dse.cli.console import table
 from dse.cli.folded import folded_summary
+from dse.cli.repeats import repeated
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
 
-OPERATOR_COLUMNS = ("operator", "kind", ">MACs", ">latency", ">share", ">energy", "bound by")
+#: MACs, latency, share and energy are sums where a row stands for several operators.
+OPERATOR_COLUMNS = (
+    "operator",
+    ">times",
+    "kind",
+    ">MACs",
+    ">latency",
+    ">share",
+    ">energy",
+    "bound by",
+)
 COMPONENT_COLUMNS = ("component", ">busy", ">util.", ">energy", ">read", ">written", ">peak use")
 
 
@@ -82,16 +93,19 @@ def gap_text(metrics: Metrics) -> str:
 
 
 def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, ...]]:
+    """Operators of repeated layers share a row."""
     kinds = {operator.name: operator.kind for operator in workload.operators}
-    for operator in metrics.operators:
+    for row in repeated(metrics.operators, kinds):
+        one, latency_ps = row.sample, row.times * row.sample.latency_ps
         yield (
-            operator.name,
-            kinds.get(operator.name, "fused"),
-            f"{operator.macs:,}" if operator.macs else "",
-            format_time_ps(operator.latency_ps),
-            percent(operator.latency_ps / metrics.latency_ps),
-            format_energy_pj(operator.energy_pj),
-            operator.bound_by,
+            row.name,
+            str(row.times) if row.times > 1 else "",
+            kinds.get(one.name, "fused"),
+            f"{row.times * one.macs:,}" if one.macs else "",
+            format_time_ps(latency_ps),
+            percent(latency_ps / metrics.latency_ps),
+            format_energy_pj(row.times * one.energy_pj),
+            one.bound_by,
         )
 
 

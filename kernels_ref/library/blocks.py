@@ -10,37 +10,19 @@ heads and the feed-forward part, and add up after each of the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernels_ref.library.kinds import Kind, Params, Spec
+from mapper.workload.models.layer import LAYERS
 
 if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    style: str
-    hidden: int
-    feed_forward: int
-    heads: int
-    kv_heads: int
-
-    @property
-    def head_depth(self) -> int:
-        return self.hidden // self.heads
-
-
-# Sizes: Llama 2 arXiv:2307.09288 and Llama 3 arXiv:2407.21783 (table 3); GPT-2 as above, GPT-3
-# arXiv:2005.14165 (table 2.1).
+#: Those that are measured.
 MODELS = {
-    "llama3-8b": Model(style="llama", hidden=4096, feed_forward=14336, heads=32, kv_heads=8),
-    "llama3-70b": Model(style="llama", hidden=8192, feed_forward=28672, heads=64, kv_heads=8),
-    "llama2-7b": Model(style="llama", hidden=4096, feed_forward=11008, heads=32, kv_heads=32),
-    "gpt2": Model(style="gpt", hidden=768, feed_forward=3072, heads=12, kv_heads=12),
-    "gpt2-xl": Model(style="gpt", hidden=1600, feed_forward=6400, heads=25, kv_heads=25),
-    "gpt3-6.7b": Model(style="gpt", hidden=4096, feed_forward=16384, heads=32, kv_heads=32),
+    name: LAYERS[name]
+    for name in ("llama3-8b", "llama3-70b", "llama2-7b", "gpt2", "gpt2-xl", "gpt3-6.7b")
 }
 
 #: Adds up a tensor over the devices of a tensor-parallel group, in place.

@@ -13,43 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mapper.workload.models.layer import LAYERS, LayerSizes
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Call, Constants, Demand, sizes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    style: str
-    hidden: int
-    feed_forward: int
-    heads: int
-    kv_heads: int
-
-
-# Llama 2 arXiv:2307.09288, Llama 3 arXiv:2407.21783 (table 3), GPT-2: Radford et al. 2019, GPT-3
-# arXiv:2005.14165 (table 2.1), Mistral arXiv:2310.06825 (table 1).
-MODELS = {
-    "llama3-8b": Model(style="llama", hidden=4096, feed_forward=14336, heads=32, kv_heads=8),
-    "llama3-70b": Model(style="llama", hidden=8192, feed_forward=28672, heads=64, kv_heads=8),
-    "llama2-7b": Model(style="llama", hidden=4096, feed_forward=11008, heads=32, kv_heads=32),
-    "llama2-13b": Model(style="llama", hidden=5120, feed_forward=13824, heads=40, kv_heads=40),
-    "gpt2": Model(style="gpt", hidden=768, feed_forward=3072, heads=12, kv_heads=12),
-    "gpt2-medium": Model(style="gpt", hidden=1024, feed_forward=4096, heads=16, kv_heads=16),
-    "gpt2-large": Model(style="gpt", hidden=1280, feed_forward=5120, heads=20, kv_heads=20),
-    "gpt2-xl": Model(style="gpt", hidden=1600, feed_forward=6400, heads=25, kv_heads=25),
-    "llama2-70b": Model(style="llama", hidden=8192, feed_forward=28672, heads=64, kv_heads=8),
-    "mistral-7b": Model(style="llama", hidden=4096, feed_forward=14336, heads=32, kv_heads=8),
-    "gpt3-6.7b": Model(style="gpt", hidden=4096, feed_forward=16384, heads=32, kv_heads=32),
-    "gpt3-13b": Model(style="gpt", hidden=5120, feed_forward=20480, heads=40, kv_heads=40),
-    "gpt3-175b": Model(style="gpt", hidden=12288, feed_forward=49152, heads=96, kv_heads=96),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One layer on one device of ``tp``: ``new`` tokens of ``batch`` sequences after ``ctx``."""
 
-    model: Model
+    model: LayerSizes
     batch: int
     new: int
     ctx: int
@@ -62,7 +35,7 @@ class Layer:
 
     @property
     def depth(self) -> int:
-        return self.model.hidden // self.model.heads
+        return self.model.head_depth
 
     @property
     def heads(self) -> int:
@@ -96,7 +69,7 @@ class Layer:
 def layer_of(call: Call) -> Layer:
     p = call.params
     return Layer(
-        model=MODELS[p["model"]],
+        model=LAYERS[p["model"]],
         batch=p["B"],
         new=p["S"],
         ctx=p["ctx"],

@@ -7,9 +7,11 @@ than a short one would.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Array, Constants, Demand
@@ -17,18 +19,64 @@ from sim.gpu.demand import Array, Constants, Demand
 BISECTIONS = 12
 
 
+#: What a class of kernels scales: the energy of multiply-adds (of each data type), of other
+#: operations, of bytes of the L2 and of the HBM, the power of SMs that work and of a kernel that
+#: runs. Kernels differ in it by how they move operands between registers, shared memory and units.
+SCALES = {
+    "mac": "mac_scale",
+    "scalar": "scalar_scale",
+    "l2": "l2_scale",
+    "hbm": "hbm_scale",
+    "active": "active_scale",
+    "running": "running_scale",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Energies of each kernel's operations and bytes and powers of its SMs, at the full clock."""
+
+    mac_pj: Array
+    scalar_pj: Array
+    l2_pj_per_byte: Array
+    hbm_pj_per_byte: Array
+    active_w: Array
+    running_w: Array
+
+    def reordered(self, index: NDArray[np.intp]) -> Prices:
+        return Prices(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+
+def prices_of(dtype: str, count: int, own: Constants, power: Constants) -> Prices:
+    """Those of ``count`` kernels of one class and data type."""
+    each = {
+        "mac_pj": power[f"mac_pj_{dtype}"] * own[SCALES["mac"]],
+        "scalar_pj": power["scalar_pj"] * own[SCALES["scalar"]],
+        "l2_pj_per_byte": power["l2_pj_per_byte"] * own[SCALES["l2"]],
+        "hbm_pj_per_byte": power["hbm_pj_per_byte"] * own[SCALES["hbm"]],
+        "active_w": power["active_w"] * own[SCALES["active"]],
+        "running_w": power["running_w"] * own[SCALES["running"]],
+    }
+    return Prices(**{name: np.full(count, value) for name, value in each.items()})
+
+
+def joined_prices(prices: Sequence[Prices]) -> Prices:
+    """All kernels one after the other."""
+    return Prices(
+        **{f.name: np.concatenate([getattr(p, f.name) for p in prices]) for f in fields(Prices)}
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """Kernels of several calls: ``owner`` is the call that each belongs to.
 
-    ``mac_pj`` is what a multiply-add costs in the kernel's data type, ``activity`` how much more
-    its SMs switch than those of the average kernel. ``devices`` run each call, at the same time.
+    ``devices`` run each call, at the same time.
     """
 
     demand: Demand
     owner: Array
-    mac_pj: Array
-    activity: Array
+    prices: Prices
     devices: Array
 
 
@@ -64,18 +112,18 @@ class Machine:
 
     def energy_uj(self, load: Load, slowdown: Array, time_us: Array) -> Array:
         """Energy of each kernel above the idle power, while it takes ``time_us``."""
-        constants, demand = self.constants, load.demand
+        prices, demand = load.prices, load.demand
         squared = self.voltage_squared(slowdown)
         switched = (
-            demand.macs * load.mac_pj
-            + demand.scalar * constants["scalar_pj"]
-            + demand.l2_bytes * constants["l2_pj_per_byte"]
+            demand.macs * prices.mac_pj
+            + demand.scalar * prices.scalar_pj
+            + demand.l2_bytes * prices.l2_pj_per_byte
         ) * 1e-6
         core_us = np.minimum(demand.core_us * slowdown, time_us)
-        active = constants["active_w"] * core_us / slowdown
-        running = constants["running_w"] * time_us / slowdown
-        hbm = demand.hbm_bytes * constants["hbm_pj_per_byte"] * 1e-6
-        return np.asarray((switched + active + running) * squared * load.activity + hbm)
+        active = prices.active_w * core_us / slowdown
+        running = prices.running_w * time_us / slowdown
+        hbm = demand.hbm_bytes * prices.hbm_pj_per_byte * 1e-6
+        return np.asarray((switched + active + running) * squared + hbm)
 
 
 def steady(load: Load, machine: Machine) -> Steady:

@@ -12,7 +12,7 @@ from arch.errors import InputError, Problem
 from sim.gpu import attention, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
-from sim.gpu.power import Load, Machine, Steady, steady
+from sim.gpu.power import Load, Machine, Steady, joined_prices, prices_of, steady
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +94,16 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
             group = class_of(kernel, model.constants), kernel.dtype, kernel.kind
             groups[group].append(kernel)
             owners[group].append(number)
-    demands, mac_pj, activity = [], [], []
+    demands, prices = [], []
     power = model.constants["power"]
     for (key, dtype, _), members in groups.items():
         constants = model.constants[key]
         demands.append(MODELS[members[0].kind].demand(members, constants, model.chip))
-        mac_pj.append(np.full(len(members), power[f"mac_pj_{dtype}"]))
-        activity.append(np.full(len(members), constants["activity"]))
+        prices.append(prices_of(dtype, len(members), constants, power))
     return Load(
         demand=joined(demands),
         owner=np.concatenate([np.array(numbers) for numbers in owners.values()]),
-        mac_pj=np.concatenate(mac_pj),
-        activity=np.concatenate(activity),
+        prices=joined_prices(prices),
         devices=np.array([float(devices_of(call)) for call in calls]),
     )
 

@@ -199,7 +199,6 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
     times = demand.time_us(slowdown)
     peak = np.array([launch.useful_macs / _rate(launch.call, model.chip) for launch in chosen])
     energy = model.machine.energy_uj(load, np.full_like(times, slowdown), times)
-    per_byte = model.machine.constants["hbm_pj_per_byte"]
     blocks = [block_times(demand, number, slowdown, model.chip) for number in range(len(calls))]
     return GpuRun(
         launches=chosen,
@@ -211,7 +210,7 @@ def run_workload(workload: Workload, model: GpuModel) -> GpuRun:
         memory_us=demand.memory_us,
         peak_us=peak,
         energy_uj=energy,
-        hbm_uj=demand.hbm_bytes * per_byte * 1e-6,
+        hbm_uj=demand.hbm_bytes * load.prices.hbm_pj_per_byte * 1e-6,
         read_bytes=demand.hbm_bytes - demand.written_bytes,
         written_bytes=demand.written_bytes,
     )
@@ -233,8 +232,7 @@ def in_order(load: Load) -> Load:
     return Load(
         demand=load.demand.reordered(order),
         owner=load.owner[order],
-        mac_pj=load.mac_pj[order],
-        activity=load.activity[order],
+        prices=load.prices.reordered(order),
         devices=load.devices,
     )
 

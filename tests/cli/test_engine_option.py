@@ -61,7 +61,9 @@ def test_a_table_is_laid_out_as_rich_does(rows: list[tuple[str, ...]]) -> None:
     for width in (12, 15, 21, 22, 24, 26, 29, 30, 31, 80):
         drawn = []
         for thing in (ours, ours.folded()):
-            console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+            console = Console(
+                file=io.StringIO(), width=width, force_terminal=True, color_system=None
+            )
             console.print(thing)
             drawn.append(console.file.getvalue())
         assert drawn[0] == drawn[1]

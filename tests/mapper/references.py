@@ -31,12 +31,12 @@ def convolution(rank: int, **options: int) -> Reference:
 
 def transposed(rank: int, **options: int) -> Reference:
     """The workload reads the kernel mirrored."""
-    functions = (functional.conv_transpose1d, functional.conv_transpose2d)
+    names = "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"
 
     def reference(values: Values) -> Array:
         data, weight = _torch(values, "input", "weight")
         mirrored = weight.flip(tuple(range(2, 2 + rank)))
-        found: Tensor = functions[rank - 1](data, mirrored, **options)  # type: ignore[operator]
+        found: Tensor = getattr(functional, names[rank - 1])(data, mirrored, **options)
         return found.numpy()
 
     return reference

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from arch.datatypes import Bits
 from mapper.fusion_lower import LoweredGroup
 from mapper.fusion_regions import Region, Step, elements, reading
 from mapper.hierarchy import Execution
@@ -33,7 +34,7 @@ class FusedMachine:
     outside: dict[str, Array]
     inside: dict[str, Array]
     tile: int = 0
-    loaded_bits: int = 0
+    loaded_bits: Bits = 0
     computed: dict[str, int] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -84,17 +85,18 @@ class FusedMachine:
             return
         at = tuple(slice(*span) for span in region)
         self.inside[tensor][at] = self.outside[tensor][at]
-        bits = 8 * elements(region)
+        bits = elements(region) * self._width(tensor)
         outer, inner = (work for _, work in hold.load.work)
         assert outer == Work(read_bits=bits)
         assert inner == Work(write_bits=bits)
-        assert 8 * np.isfinite(self.inside[tensor]).sum() <= hold.size_bits
+        self._check_room(hold, tensor)
         self.loaded_bits += bits
 
     def _section(self, number: int, box: Box, sections: list[Node]) -> None:
         operator = self.group.plan.group.operators[number]
         passed = [t for t in _tensors(operator) if t in self.group.plan.group.internal]
-        body = [sections.pop(0)]
+        # Alone in its group, an operator passes nothing on, and all of the tile is its work.
+        body = [sections.pop(0) for _ in range(1 if passed else len(sections))]
         for tensor in reversed(passed):
             (hold,) = body
             assert isinstance(hold, Hold)
@@ -104,7 +106,7 @@ class FusedMachine:
             body = list(hold.body)
             if not body or (not isinstance(body[0], Hold | Repeat) and tensor != passed[0]):
                 raise AssertionError("a piece without work")
-            assert 8 * np.isfinite(self.inside[tensor]).sum() <= hold.size_bits
+            self._check_room(hold, tensor)
         self._piece(number, box, tuple(body))
 
     def _piece(self, number: int, box: Box, body: tuple[Node, ...]) -> None:
@@ -132,6 +134,14 @@ class FusedMachine:
         array = self._array(operator.output.tensor)
         region = reading(operator.output, box, array.shape)
         array[tuple(slice(*span) for span in region)] = semantics.neutral(operator)
+
+    def _check_room(self, hold: Hold, tensor: str) -> None:
+        """What is there of a tensor is at most what its hold has room for."""
+        held = int((~np.isnan(self.inside[tensor])).sum())
+        assert held * self._width(tensor) <= hold.size_bits
+
+    def _width(self, tensor: str) -> Bits:
+        return self.group.plan.workload.tensor(tensor).bits
 
     def _array(self, tensor: str) -> Array:
         return self.inside[tensor] if tensor in self.inside else self.outside[tensor]
