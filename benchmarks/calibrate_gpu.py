@@ -27,6 +27,7 @@ from arch.load import load_architecture
 from benchmarks.gpu_start_constants import POWER, STARTS, Constants, start_of
 from dse.validation import SPLITS
 from sim.devices.gpu import chip_of
+from sim.gpu.collective import INSIDE
 from sim.gpu.demand import Array, Call
 from sim.gpu.power import SCALES, Load, joined_prices, prices_of
 from sim.gpu.predict import MODELS, GpuModel, class_of, load_of, predict
@@ -219,7 +220,7 @@ def fit_limits(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
 
 
 def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
-    """The elementwise kernels inside of blocks, from whole blocks."""
+    """The elementwise kernels inside of blocks, and the sums over GPUs, from whole blocks."""
     blocks = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] == 1]
     start = {f"{k}|{n}": v for k in ("hot", "strided") for n, v in STARTS[k].items()}
 
@@ -235,6 +236,17 @@ def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
         prior=0.15,
     )
     constants.update(parted(found))
+    _fit_sums(rows, constants)
+
+
+def _fit_sums(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
+    shared = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] > 1]
+    alone = constants["collective.all_reduce"]
+    constants[INSIDE] = {**alone, **start_of(INSIDE)}
+    own = fitted(
+        start_of(INSIDE), lambda c: relative_error(shared, with_class(constants, INSIDE, c))
+    )
+    constants[INSIDE] |= own
 
 
 def show(name: str, errors: Array) -> None:
@@ -253,6 +265,7 @@ def main(wanted: Sequence[str]) -> None:
         constants.setdefault(key, {**PLAIN, **start_of(key)})
     if list(wanted) == ["power"]:
         fit_power(rows, constants)
+        _fit_sums(rows, constants)
         _save(constants)
         return
     power_too = not wanted

@@ -43,11 +43,13 @@ TRAINING = (
     "h200_seen2_library.csv",
     "h200_more_library.csv",
 )
-#: What is shipped: the rows that constants were fitted to, and those that only judge.
+#: What is shipped: the rows that constants were fitted to, and those that only judge; ``two-gpus``
+#: only judge too.
 SPLITS = {
     "train": TRAINING,
     "held-out": ("h200_unseen_library.csv",),
     "all": (*TRAINING, "h200_unseen_library.csv"),
+    "two-gpus": ("h200_unseen_collectives.csv",),
 }
 
 

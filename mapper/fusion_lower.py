@@ -9,7 +9,7 @@ the next part while this one is in use. Equal neighbouring tiles become one ``Re
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from arch.datatypes import Bits
@@ -103,8 +103,10 @@ def plan_group(
     architecture: Architecture,
     homes: Homes | None = None,
     occupied: Occupied | None = None,
+    walked: Sequence[Step] | None = None,
 ) -> GroupPlan:
-    """Tiles, pieces and rooms of a group; its ``mappings`` are not looked at.
+    """Tiles, pieces and rooms of a group; its ``mappings`` are not looked at. ``walked`` are the
+    steps of these tiles with all external tensors resident, if they are known.
 
     Raises ``MappingError`` if the operators cannot be a group, ``InfeasibleError`` if what
     passes between them does not fit.
@@ -113,7 +115,9 @@ def plan_group(
     memory = next(m for m in architecture.memories if m.name == fused.memory)
     outer = dict(homes or {})
     inside = dict.fromkeys((*group.internal, *fused.resident), memory.name)
-    cut = tuple(steps(workload, group, fused.tiles, fused.resident, fused.retained))
+    if walked is None:
+        walked = tuple(steps(workload, group, fused.tiles, fused.resident, fused.retained))
+    cut = tuple(step.only(inside) for step in walked)
     slots = 2 if len(cut) > 1 and memory.double_buffered else 1
     once = tuple(t for t in fused.resident if all(s.fresh[t] is None for s in cut[1:]))
     sliding = tuple(t for t in fused.resident if t not in once)

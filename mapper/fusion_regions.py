@@ -9,7 +9,7 @@ must run. Boxes are exact for plain, strided and padded axes; an axis that sever
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from mapper.fusion import Box, Group, check_tiles, whole_dims
@@ -32,6 +32,14 @@ class Step:
     pieces: tuple[Box | None, ...]
     needed: dict[str, Region]
     fresh: dict[str, Region | None]
+
+    def only(self, tensors: Collection[str]) -> Step:
+        """The same tile, of these tensors alone."""
+        return Step(
+            self.pieces,
+            {tensor: region for tensor, region in self.needed.items() if tensor in tensors},
+            {tensor: region for tensor, region in self.fresh.items() if tensor in tensors},
+        )
 
 
 def steps(
@@ -62,11 +70,17 @@ class _Walker:
     def __init__(
         self, workload: Workload, group: Group, resident: tuple[str, ...], retained: bool
     ) -> None:
-        self.workload = workload
         self.group = group
         self.resident = resident
         self.retained = retained
         self.held: dict[str, Region] = {}
+        self.whole = {operator.name: whole_dims(operator) for operator in group.operators}
+        tensors = (*group.internal, *resident)
+        self.shapes = {tensor: workload.tensor(tensor).shape for tensor in tensors}
+        self.readers = {
+            tensor: [(o.name, o.inputs[number]) for o, number in group.readers(tensor)]
+            for tensor in tensors
+        }
 
     def step(self, tile: Box) -> Step:
         pieces: dict[str, Box | None] = {self.group.operators[-1].name: tile}
@@ -75,11 +89,10 @@ class _Walker:
         for operator in reversed(self.group.operators[:-1]):
             tensor = operator.output.tensor
             region = self._fresh(tensor, pieces, needed)
-            box = None if region is None else producing(operator, region)
+            box = None if region is None else _covering(operator, region, self.whole[operator.name])
             fresh[tensor], pieces[operator.name] = region, box
             if box is not None:
-                shape = self.workload.tensor(tensor).shape
-                written = reading(operator.output, box, shape)
+                written = reading(operator.output, box, self.shapes[tensor])
                 needed[tensor] = around([needed[tensor], written])
         for tensor in self.resident:
             fresh[tensor] = self._fresh(tensor, pieces, needed)
@@ -90,11 +103,11 @@ class _Walker:
         self, tensor: str, pieces: dict[str, Box | None], needed: dict[str, Region]
     ) -> Region | None:
         """Fills in what is needed of a tensor; returns what of it is new."""
-        shape = self.workload.tensor(tensor).shape
+        shape = self.shapes[tensor]
         regions = [
-            reading(operator.accesses[number], box, shape)
-            for operator, number in self.group.readers(tensor)
-            if (box := pieces[operator.name]) is not None
+            reading(access, box, shape)
+            for name, access in self.readers[tensor]
+            if (box := pieces[name]) is not None
         ]
         if not regions:
             # Nobody reads it for this tile; what is there stays.
@@ -112,12 +125,15 @@ class _Walker:
 def reading(access: Access, box: Box, shape: tuple[int, ...]) -> Region:
     """The part of a tensor that a piece reads: the span of each axis, without padding."""
     region = []
-    extents = {dim: stop - start for dim, (start, stop) in box.items()}
     for index, size in zip(access.index, shape, strict=True):
-        low, high = index_range(shifted(index, box), extents)
+        low = high = index.offset
+        for dim, step in index.terms:
+            start, stop = box[dim]
+            first, last = step * start, step * (stop - 1)
+            low += min(first, last)
+            high += max(first, last)
         # A piece that lies in the padding altogether reads the nearest element.
-        low, high = max(0, min(low, size - 1)), max(0, min(high, size - 1))
-        region.append((low, high + 1))
+        region.append((max(0, min(low, size - 1)), max(0, min(high, size - 1)) + 1))
     return tuple(region)
 
 
@@ -129,16 +145,23 @@ def shifted(index: AffineIndex, box: Box) -> AffineIndex:
 
 def producing(operator: Operator, region: Region) -> Box:
     """The smallest piece whose output covers a region."""
+    return _covering(operator, region, whole_dims(operator))
+
+
+def _covering(operator: Operator, region: Region, whole: frozenset[str]) -> Box:
+    """As ``producing``, given the loops that a piece must contain whole."""
     box = {dim: (0, extent) for dim, extent in operator.extents.items()}
     for index, (low, high) in zip(operator.output.index, region, strict=True):
         _narrow(box, index, low - index.offset, high - index.offset)
-    whole = whole_dims(operator)
     return {dim: (0, operator.extents[dim]) if dim in whole else box[dim] for dim in box}
 
 
 def _narrow(box: dict[str, tuple[int, int]], index: AffineIndex, low: int, high: int) -> None:
     """Cut loops to what reaches ``low`` to ``high``; from the largest step on, as digits."""
-    for dim, step in sorted(index.terms, key=lambda term: -abs(term[1])):
+    terms = index.terms
+    if len(terms) > 1:
+        terms = tuple(sorted(terms, key=lambda term: -abs(term[1])))
+    for dim, step in terms:
         start, stop = box[dim]
         if step <= 0:
             return
@@ -151,6 +174,8 @@ def _narrow(box: dict[str, tuple[int, int]], index: AffineIndex, low: int, high:
 
 
 def around(regions: list[Region]) -> Region:
+    if len(regions) == 1:
+        return regions[0]
     return tuple(
         (min(start for start, _ in spans), max(stop for _, stop in spans))
         for spans in zip(*regions, strict=True)

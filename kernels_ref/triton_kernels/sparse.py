@@ -66,20 +66,29 @@ def _two_of_four(
     row, col = tile_at(tl.program_id(0), tl.cdiv(n, tile_n), tl.cdiv(m, tile_m), group)
     rows, cols = row * tile_n + tl.arange(0, tile_n), col * tile_m + tl.arange(0, tile_m)
     # A byte has the codes of two groups of four that are ``groups`` apart.
-    along, deep = tl.arange(0, groups), tl.arange(0, 4 * groups)
+    along, deep = tl.arange(0, groups), tl.arange(0, 8 * groups)
     codes_at = codes_ptr + rows.to(tl.int64)[:, None] * (k // 8) + along[None, :]
     pairs_at = pairs_ptr + rows.to(tl.int64)[:, None] * (k // 4) + along[None, :]
-    x_at = x_ptr + cols.to(tl.int64)[None, :] * k + deep[:, None]
-    sums = tl.zeros((tile_n, tile_m), dtype=tl.float32)
-    for step in range(split, k // (8 * groups), splits):
-        inside = (rows < n)[:, None]
-        codes = tl.load(codes_at + step * groups, mask=inside, other=0)
-        for number in tl.static_range(2):
-            half = 2 * step + number
-            pairs = tl.load(pairs_at + half * groups, mask=inside, other=0)
-            x = tl.load(x_at + half * 4 * groups, mask=(cols < m)[None, :], other=0.0)
-            sums = tl.dot(_dense(pairs, (codes >> (4 * number)) & 15, native), x, sums)
-    store_tile(out_ptr + split.to(tl.int64) * m * n, tl.trans(sums), cols, rows, m, n)
+    x_at = x_ptr + cols.to(tl.int64)[:, None] * k + deep[None, :]
+    sums = tl.zeros((tile_m, tile_n), dtype=tl.float32)
+    steps = k // (8 * groups)
+    here = (rows < n)[:, None] & (split < steps)
+    codes = tl.load(codes_at + split * groups, mask=here, other=0)
+    low = tl.load(pairs_at + 2 * split * groups, mask=here, other=0)
+    high = tl.load(pairs_at + (2 * split + 1) * groups, mask=here, other=0)
+    for step in tl.range(split, steps, splits):
+        x = tl.load(x_at + step * 8 * groups, mask=(cols < m)[:, None], other=0.0)
+        halves = tl.join(_dense(low, codes & 15, native), _dense(high, codes >> 4, native))
+        # The weights of the next step are on their way while this one's are multiplied.
+        later = step + splits
+        here = (rows < n)[:, None] & (later < steps)
+        codes = tl.load(codes_at + later * groups, mask=here, other=0)
+        low = tl.load(pairs_at + 2 * later * groups, mask=here, other=0)
+        high = tl.load(pairs_at + (2 * later + 1) * groups, mask=here, other=0)
+        # Through shared memory: from registers the matrix instructions would run one at a time.
+        w = tl.reshape(tl.permute(halves, (0, 2, 1)), (tile_n, 8 * groups))
+        sums = tl.dot(x, tl.trans(w), sums)
+    store_tile(out_ptr + split.to(tl.int64) * m * n, sums, cols, rows, m, n)
 
 
 @triton.jit
@@ -98,11 +107,11 @@ def _expand(
     tl.store(out_at, _dense(pairs, code, native), mask=row < n)
 
 
-#: Of a thread; two programs of eight warps then fit on a multiprocessor.
-MOST_REGISTERS = 128
+#: Of a thread; two programs of four warps and more then fit on a multiprocessor.
+MOST_REGISTERS = 168
 
 #: From so many rows of activations on, weights are expanded once and not for every tile.
-EXPANDED_FROM = 1024
+EXPANDED_FROM = 256
 
 
 def two_of_four_tile(m: int) -> tuple[int, int, int, int]:
@@ -110,7 +119,7 @@ def two_of_four_tile(m: int) -> tuple[int, int, int, int]:
 
     The fastest tried on an H200 (2026-11-30, ``kernels_ref.measure.tune sparse``).
     """
-    return (16, 64, 4, 4) if m <= 16 else (128, 128, 8, 2)
+    return min(max(16, triton.next_power_of_2(m)), 128), 64, 4, 4 if m <= 16 else 3
 
 
 def two_of_four_gemm(

@@ -11,89 +11,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mapper.memory_plan import affine
+from mapper.memory_plan import byte_kernels as bytewise
+from mapper.memory_plan.byte_kernels import Int8, Ints
 from mapper.memory_plan.fused import Rows, fuse
-from mapper.memory_plan.layers import FeatureMap, Layer, Window
-from mapper.memory_plan.lifetimes import maps_of
-from mapper.memory_plan.offsets import window_pixels
+from mapper.memory_plan.layers import FeatureMap, Layer
+from mapper.memory_plan.lifetimes import maps_of, results_of
 from mapper.memory_plan.patches import Patch, length, patch_layout, patches_of
 from mapper.memory_plan.plan import MemoryPlan, Step
+from mapper.memory_plan.reference import Values, nest_steps, nest_value
 
-Int8 = NDArray[np.int8]
-Windows = Sequence[NDArray[np.int64]]
-
-#: Sums are scaled down by this many bits before they are saturated to int8.
-SHIFT = 7
+_KINDS = {
+    "conv2d": bytewise.MIX,
+    "dense": bytewise.MIX,
+    "depthwise": bytewise.FILTER,
+    "pool": bytewise.MEAN,
+    "elementwise": bytewise.SUM,
+}
 
 
 class ClobberedError(Exception):
     """A byte no longer holds the value that a kernel wants to read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
-    """Weights of each layer (output channels x window x input channels), and the input."""
-
-    weights: Mapping[str, Int8]
-    source: Int8
-
-
-def random_values(layers: Sequence[Layer], rng: np.random.Generator) -> Values:
-    """Int8 values for every weight and for the network's input."""
-    source = layers[0].inputs[0]
-    shapes = {layer.name: _weight_shape(layer) for layer in layers}
-    shapes[""] = (source.height * source.width, source.channels)
-    drawn = {name: rng.integers(-128, 128, s, dtype=np.int8) for name, s in shapes.items()}
-    return Values(weights=drawn, source=drawn[""])
-
-
-def _weight_shape(layer: Layer) -> tuple[int, ...]:
-    source = layer.inputs[0]
-    if layer.kind == "dense":
-        return layer.output.channels, source.height * source.width, source.channels
-    window = layer.rows.size * layer.columns.size
-    return layer.output.channels, window, source.channels if layer.kind == "conv2d" else 1
-
-
-class Memory(Protocol):
-    """Where activations are. Pixels are counted in rows over the whole map."""
-
-    def read(self, read: FeatureMap, pixels: Sequence[int]) -> Int8:
-        """Values of the pixels (pixels x channels)."""
-
-    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
-        """One value."""
-
-    def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
-        """Raises ``ClobberedError`` unless they still are what they were."""
-
-    def write(self, written: FeatureMap, pixel: int, channel: int, value: int) -> None: ...
-
-
-class Apart:
-    """A memory in which every map has a place of its own: the reference."""
-
-    def __init__(self, maps: Mapping[str, FeatureMap]) -> None:
-        self.maps = {
-            name: np.zeros((m.height * m.width, m.channels), np.int8) for name, m in maps.items()
-        }
-
-    def read(self, read: FeatureMap, pixels: Sequence[int]) -> Int8:
-        return self.maps[read.name][list(pixels)]
-
-    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
-        return np.int8(self.maps[read.name][pixel, channel])
-
-    def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
-        return
-
-    def write(self, written: FeatureMap, pixel: int, channel: int, value: int) -> None:
-        self.maps[written.name][pixel, channel] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,58 +48,35 @@ class Region:
 
 
 class Pool:
-    """A ring of bytes; ``regions`` says where each map lies at the moment."""
+    """A ring of bytes, and where each map lies at the moment."""
 
     def __init__(self, size_bytes: int, maps: Mapping[str, FeatureMap]) -> None:
         self.bytes = np.zeros(size_bytes, np.int8)
         self.holds = np.full(size_bytes, -1, np.int64)
-        self.regions: dict[str, Region] = {}
+        self.maps: dict[str, Ints] = {}
         sizes = [m.height * m.width * m.channels for m in maps.values()]
-        self.first = dict(zip(maps, np.cumsum([0, *sizes]).tolist(), strict=False))
+        self._first = dict(zip(maps, np.cumsum([0, *sizes]).tolist(), strict=False))
 
-    def read(self, read: FeatureMap, pixels: Sequence[int]) -> Int8:
-        self.check(read, pixels, slice(None))
-        return self.bytes[self._addresses(read, pixels)]
+    def place(self, of: FeatureMap, at: Region) -> None:
+        shape = at.start, at.top, at.left, at.rows, at.columns, of.height, of.width, of.channels
+        self.maps[of.name] = np.array([*shape, self._first[of.name]], np.int64)
 
-    def read_value(self, read: FeatureMap, pixel: int, channel: int) -> np.int8:
-        self.check(read, (pixel,), slice(channel, channel + 1))
-        return np.int8(self.bytes[self._addresses(read, (pixel,))[0, channel]])
-
-    def check(self, read: FeatureMap, pixels: Sequence[int], channels: slice) -> None:
-        found = self.holds[self._addresses(read, pixels)][:, channels]
-        wanted = self._values(read, pixels)[:, channels]
-        if not (found == wanted).all():
+    def read(self, read: FeatureMap, pixel: int, channels: slice) -> Ints:
+        """Raises ``ClobberedError`` unless they still are what they were."""
+        into = np.zeros(len(range(read.channels)[channels]), np.int64)
+        first = channels.start or 0
+        if not bytewise.load(self.bytes, self.holds, self.maps[read.name], pixel, first, into):
             raise ClobberedError(f"{read.name} was overwritten before its last use")
+        return into
 
-    def write(self, written: FeatureMap, pixel: int, channel: int, value: int) -> None:
-        address = self._addresses(written, (pixel,))[0, channel]
-        self.bytes[address] = value
-        self.holds[address] = self._values(written, (pixel,))[0, channel]
-
-    def _values(self, of: FeatureMap, pixels: Sequence[int]) -> NDArray[np.int64]:
-        """Numbers of the values, unique in the network."""
-        first = self.first[of.name] + np.asarray(pixels) * of.channels
-        return np.asarray(first[:, None] + np.arange(of.channels))
-
-    def _addresses(self, of: FeatureMap, pixels: Sequence[int]) -> NDArray[np.int64]:
-        region = self.regions[of.name]
-        rows, columns = np.divmod(np.asarray(pixels), of.width)
-        row, column = (rows - region.top) % region.rows, (columns - region.left) % region.columns
-        first = region.start + (row * region.columns + column) * of.channels
-        return np.asarray((first[:, None] + np.arange(of.channels)) % len(self.bytes))
-
-
-def reference(layers: Sequence[Layer], values: Values) -> Int8:
-    """The network's output, layer by layer, each activation in memory of its own."""
-    memory = Apart(maps_of(layers))
-    memory.maps[layers[0].inputs[0].name] = values.source
-    for layer in layers:
-        compute_all(layer, memory, values)
-    return memory.maps[layers[-1].output.name]
+    def write(self, written: FeatureMap, pixel: int, first: int, values: Ints) -> None:
+        """Channels from ``first`` on."""
+        of = self.maps[written.name]
+        bytewise.store(self.bytes, self.holds, of, pixel, first, values)
 
 
 def execute(layers: Sequence[Layer], plan: MemoryPlan, values: Values) -> Int8:
-    """The network's output by the plan, in a pool of ``plan.pool_bytes``.
+    """The network's results by the plan, in a pool of ``plan.pool_bytes``.
 
     ``layers`` are those that were planned. Raises ``ClobberedError`` if the plan is wrong.
     """
@@ -173,18 +90,26 @@ def execute(layers: Sequence[Layer], plan: MemoryPlan, values: Values) -> Int8:
             for p in plan.placements
             if p.buffer.first <= number <= p.buffer.last
         }
-        pool.regions = {name: _whole(maps[name], s) for name, s in starts.items() if name in maps}
+        pool.maps.clear()
+        for name in starts.keys() & maps.keys():
+            pool.place(maps[name], _whole(maps[name], starts[name]))
         if number == 0:
-            for pixel, channel in np.ndindex(*values.source.shape):
-                pool.write(source, pixel, channel, int(values.source[pixel, channel]))
+            for pixel, row in enumerate(values.source.astype(np.int64)):
+                pool.write(source, pixel, 0, row)
         members = [by_name[name] for name in step.layers]
         _run(_Kernel(layers=members, step=step, starts=starts, pool=pool, values=values))
-    target = by_name[plan.steps[-1].layers[-1]].output
-    return pool.read(target, range(target.height * target.width))
+    return np.concatenate([_whole_map(pool, result) for result in results_of(layers)])
 
 
 def _whole(of: FeatureMap, start: int) -> Region:
     return Region(start=start, top=0, left=0, rows=of.height, columns=of.width)
+
+
+def _whole_map(pool: Pool, of: FeatureMap) -> Int8:
+    if of.name not in pool.maps:
+        raise ClobberedError(f"the result {of.name} has no place at the end")
+    pixels = (pool.read(of, pixel, slice(None)) for pixel in range(of.height * of.width))
+    return np.concatenate(list(pixels)).astype(np.int8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,19 +127,48 @@ def _run(kernel: _Kernel) -> None:
     elif len(kernel.layers) > 1:
         _run_rows(kernel)
     else:
-        unit = max(1, kernel.step.segment_bytes)
-        compute_all(kernel.layers[0], kernel.pool, kernel.values, unit)
+        _run_layer(kernel, kernel.layers[0])
+
+
+def _run_layer(kernel: _Kernel, layer: Layer) -> None:
+    """The whole layer, in the order of its kernel."""
+    if layer.kind == "other":
+        _run_nest(kernel, layer)
+        return
+    made = _Maker(layer, kernel, max(1, kernel.step.segment_bytes))
+    if kernel.step.in_place:
+        made.in_place()
+    else:
+        made.pixels(0, layer.output.height * layer.output.width)
+
+
+def _run_nest(kernel: _Kernel, layer: Layer) -> None:
+    pool, target = kernel.pool, layer.output
+    for written, loads in nest_steps(layer):
+        loaded = [
+            [_value(pool, source, address) for address in addresses]
+            for source, addresses in zip(layer.inputs, loads, strict=True)
+        ]
+        result = np.array([nest_value(loaded)], np.int64)
+        for address in written:
+            pixel, channel = divmod(address, target.channels)
+            pool.write(target, pixel, channel, result)
+
+
+def _value(pool: Pool, source: FeatureMap, address: int) -> int:
+    pixel, channel = divmod(address, source.channels)
+    return int(pool.read(source, pixel, slice(channel, channel + 1))[0])
 
 
 def _run_rows(kernel: _Kernel) -> None:
     """Row by row of the output; what is kept as a single pixel is made when it is read."""
     kept = {b.feature_map.name: b for b in fuse(kernel.layers).buffers}
     for name, buffer in kept.items():
-        whole = _whole(buffer.feature_map, kernel.starts[f"{name} (part)"])
-        size = (buffer.rows, whole.columns) if buffer.rows else (1, 1)
-        kernel.pool.regions[name] = Region(
-            start=whole.start, top=0, left=0, rows=size[0], columns=size[1]
-        )
+        size = (buffer.rows, buffer.feature_map.width) if buffer.rows else (1, 1)
+        start = kernel.starts[f"{name} (part)"]
+        region = Region(start=start, top=0, left=0, rows=size[0], columns=size[1])
+        kernel.pool.place(buffer.feature_map, region)
+    makers = {layer.output.name: _Maker(layer, kernel, 1) for layer in kernel.layers}
     on_demand = {x.output.name: x for x in kernel.layers[:-1] if not kept[x.output.name].rows}
 
     def make_row(layer: Layer, row: int) -> None:
@@ -226,7 +180,7 @@ def _run_rows(kernel: _Kernel) -> None:
         for source in layer.inputs:
             if source.name in on_demand:
                 make_pixel(on_demand[source.name], pixel)
-        compute(layer, pixel, kernel.pool, kernel.values)
+        makers[layer.output.name].pixels(pixel, pixel + 1)
 
     rows = Rows(kernel.layers, make_row)
     for row in range(kernel.layers[-1].output.height):
@@ -237,109 +191,66 @@ def _run_patches(kernel: _Kernel) -> None:
     start = kernel.starts[f"patches of {kernel.layers[0].name} (part)"]
     per_side = math.isqrt(kernel.step.patches)
     layout = patch_layout(kernel.layers, per_side)
+    maps = maps_of(kernel.layers)
     for patch in patches_of(kernel.layers, per_side):
         for name, offset in layout.items():
-            top, left = patch.rows[name][0], patch.columns[name][0]
-            kernel.pool.regions[name] = Region(
+            region = Region(
                 start=start + offset,
-                top=top,
-                left=left,
+                top=patch.rows[name][0],
+                left=patch.columns[name][0],
                 rows=length(patch.rows, name),
                 columns=length(patch.columns, name),
             )
+            kernel.pool.place(maps[name], region)
         for layer in kernel.layers:
-            for pixel in _pixels(layer.output, patch):
-                compute(layer, pixel, kernel.pool, kernel.values)
+            made = _Maker(layer, kernel, 1)
+            for first, last in _pixels(layer.output, patch):
+                made.pixels(first, last)
 
 
-def _pixels(of: FeatureMap, patch: Patch) -> Iterator[int]:
+def _pixels(of: FeatureMap, patch: Patch) -> Iterator[tuple[int, int]]:
+    """The patch's pixels, row by row."""
     (top, bottom), (left, right) = patch.rows[of.name], patch.columns[of.name]
     for row in range(top, bottom + 1):
-        yield from range(row * of.width + left, row * of.width + right + 1)
+        yield row * of.width + left, row * of.width + right + 1
 
 
-def compute_all(layer: Layer, memory: Memory, values: Values, segment_bytes: int = 1) -> None:
-    """The whole layer, in the order of its kernel."""
-    if layer.kind == "other":
-        _compute_nest(layer, memory)
-        return
-    for pixel in range(layer.output.height * layer.output.width):
-        compute(layer, pixel, memory, values, segment_bytes)
+class _Maker:
+    """A layer's kernel, with its maps where they lie when it is created."""
 
+    def __init__(self, layer: Layer, kernel: _Kernel, segment_bytes: int) -> None:
+        source, target = layer.inputs[0], layer.output
+        weights = kernel.values.weights[layer.name]
+        everything = layer.kind == "dense"
+        windows = [
+            (0 if everything else w.size, w.stride, w.dilation, w.pad)
+            for w in (layer.rows, layer.columns)
+        ]
+        taps = source.height * source.width if everything else layer.rows.size * layer.columns.size
+        inputs = [kernel.pool.maps[i.name] for i in layer.inputs]
+        channels = max(m.channels for m in layer.inputs)
+        values = max(taps * channels, source.height * source.width)
+        self.layer = layer
+        self._memory = kernel.pool.bytes, kernel.pool.holds
+        self._task = _KINDS[layer.kind], np.array(windows, np.int64), weights, segment_bytes
+        self._maps = kernel.pool.maps[target.name], np.stack(inputs)
+        self._room = (
+            np.zeros((taps, 2), np.int64),
+            np.zeros(values, np.int64),
+            np.zeros(target.channels, np.int64),
+        )
 
-def _compute_nest(layer: Layer, memory: Memory) -> None:
-    """A layer of which only the loops are known: a sum in which every load has its weight."""
-    kernels = [affine.steps(layer.nests[source.name]) for source in layer.inputs]
-    for together in zip(*kernels, strict=True):
-        total = 0
-        for source, (_, addresses) in zip(layer.inputs, together, strict=True):
-            for number, address in enumerate(addresses):
-                pixel, channel = divmod(address, source.channels)
-                total += int(memory.read_value(source, pixel, channel)) * _odd(number)
-        for address in together[0][0]:
-            pixel, channel = divmod(address, layer.output.channels)
-            memory.write(layer.output, pixel, channel, max(-128, min(127, total >> 1)))
+    def pixels(self, first: int, last: int) -> None:
+        """Output pixels from the first up to the last, segment by segment."""
+        self._check(
+            bytewise.run_pixels(self._task, (first, last), self._memory, self._maps, self._room)
+        )
 
+    def in_place(self) -> None:
+        """The whole layer over its own input, a channel at a time through a buffer."""
+        self._check(bytewise.run_in_place(self._task, self._memory, self._maps, self._room))
 
-def _odd(number: int) -> int:
-    """Small weights that differ from load to load."""
-    return 3 + 2 * (number % 5)
-
-
-def compute(
-    layer: Layer, pixel: int, memory: Memory, values: Values, segment_bytes: int = 1
-) -> None:
-    """One pixel of a layer: segment by segment, each made in registers and then stored."""
-    p, q = divmod(pixel, layer.output.width)
-    pixels = window_pixels(layer, p, q)
-    windows = [memory.read(source, pixels).astype(np.int64) for source in layer.inputs]
-    result = _RESULTS[layer.kind](layer, windows, _used_weights(layer, (p, q), values))
-    saturated = np.clip(result, -128, 127)
-    for first in range(0, layer.output.channels, segment_bytes):
-        made = slice(first, first + segment_bytes)
-        mixes = layer.kind in ("conv2d", "dense")
-        for source in layer.inputs:
-            memory.check(source, pixels, slice(None) if mixes else made)
-        for channel, value in enumerate(saturated[made], start=first):
-            memory.write(layer.output, pixel, channel, int(value))
-
-
-def _used_weights(layer: Layer, at: tuple[int, int], values: Values) -> NDArray[np.int64]:
-    """Output channels x pixels of the window inside the map x input channels."""
-    weights = values.weights[layer.name].astype(np.int64)
-    if layer.kind == "dense":
-        return weights
-    source = layer.inputs[0]
-    rows = _taps(layer.rows, at[0], source.height)
-    columns = _taps(layer.columns, at[1], source.width)
-    return weights[:, [r * layer.columns.size + s for r in rows for s in columns]]
-
-
-def _taps(window: Window, position: int, size: int) -> list[int]:
-    start = position * window.stride - window.pad
-    return [i for i in range(window.size) if 0 <= start + i * window.dilation < size]
-
-
-def _mix(layer: Layer, windows: Windows, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.tensordot(weights, windows[0], axes=2) >> SHIFT
-
-
-def _filter(layer: Layer, windows: Windows, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray((weights[:, :, 0].T * windows[0]).sum(axis=0) >> SHIFT)
-
-
-def _mean(layer: Layer, windows: Windows, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(windows[0].sum(axis=0) // len(windows[0]))
-
-
-def _sum(layer: Layer, windows: Windows, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(sum(window[0] for window in windows))
-
-
-_RESULTS = {
-    "conv2d": _mix,
-    "dense": _mix,
-    "depthwise": _filter,
-    "pool": _mean,
-    "elementwise": _sum,
-}
+    def _check(self, clobbered: int) -> None:
+        if clobbered >= 0:
+            name = self.layer.inputs[clobbered].name
+            raise ClobberedError(f"{name} was overwritten before its last use")

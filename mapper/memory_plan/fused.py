@@ -58,11 +58,13 @@ class FusedStage:
 def can_fuse(layers: Sequence[Layer]) -> bool:
     """Whether the layers slide over their maps and have one input and one output.
 
-    Every map inside is made by one layer and read by another one of the stage.
+    Every map inside is made by one layer, read by another one of the stage and not needed later.
     """
     made = [layer.output.name for layer in layers]
     read = {i.name for layer in layers for i in layer.inputs}
-    closed = len(set(made)) == len(made) and set(made[:-1]) <= read
+    inside = layers[:-1]
+    closed = len(set(made)) == len(made) and {x.output.name for x in inside} <= read
+    closed = closed and not any(layer.output.is_result for layer in inside)
     return closed and len(read - set(made)) == 1 and all(layer.slides for layer in layers)
 
 
@@ -72,7 +74,8 @@ def fuse(layers: Sequence[Layer]) -> FusedStage:
     on_demand = {x.name for x in layers[:-1] if _is_pixel(rows.readers[x.output.name])}
     late = [x for x in rows.readers[rows.source.name] if x.name in on_demand or x is layers[-1]]
     target = layers[-1].output
-    offset = max((_pixel_offset(x, rows.source, layers[-1]) for x in late), default=0)
+    offset = target.size_bytes if rows.source.is_result else 0
+    offset = max((offset, *(_pixel_offset(x, rows.source, layers[-1]) for x in late)))
     for row in range(target.height):
         rows.make(target.name, row)
         oldest = rows.oldest_of_source(late)

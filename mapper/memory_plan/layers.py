@@ -21,13 +21,17 @@ from mapper.workload.operators import Access, AffineIndex, Operator, Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureMap:
-    """An activation. ``bytes_per_value`` is exact for whole bytes, else rounded per value."""
+    """An activation. ``bytes_per_value`` is exact for whole bytes, else rounded per value.
+
+    ``is_result``: the network returns it, so that it stays to the end whoever reads it.
+    """
 
     name: str
     height: int
     width: int
     channels: int
     bytes_per_value: int = 1
+    is_result: bool = False
 
     @property
     def pixel_bytes(self) -> int:
@@ -89,6 +93,11 @@ class Layer:
         """Whether output row ``p`` depends only on the rows of a window around ``p``."""
         return self.kind in ("conv2d", "depthwise", "pool", "elementwise")
 
+    def may_overwrite(self, source: FeatureMap) -> bool:
+        """Whether the output may lie over an input that nobody else reads later."""
+        read = sum(other.name == source.name for other in self.inputs)
+        return read == 1 and not source.is_result
+
 
 def layers_of(workload: Workload) -> tuple[Layer, ...]:
     """The operators in order. Raises ``InputError`` for more than one image."""
@@ -141,6 +150,7 @@ def feature_map(workload: Workload, tensor: Tensor) -> FeatureMap:
         width=width,
         channels=channels,
         bytes_per_value=math.ceil(bits_of(tensor.dtype) / 8),
+        is_result=tensor.kind == "output",
     )
 
 

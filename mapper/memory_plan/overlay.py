@@ -179,7 +179,7 @@ def _pairs(
         source, target = lives.get(layer.inputs[0].name), lives.get(layer.output.name)
         if source is None or target is None or source.last != target.first:
             continue
-        if source.name not in (i.name for i in layer.inputs[1:]):
+        if layer.may_overwrite(layer.inputs[0]):
             yield (target.name, source.name), _offset_bytes(layer)
 
 

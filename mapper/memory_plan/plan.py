@@ -35,6 +35,7 @@ class Step:
     ``layers`` are names in execution order; several are fused, ``patches`` says in how many
     spatial parts. ``segment_bytes`` is the unit of the kernel's ring addressing (0: none).
     ``is_call``: a call of a file's runtime, which may cover any number of layers unfused.
+    ``in_place``: a depthwise layer over its own input, a channel at a time through a buffer.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Step:
     patches: int = 1
     segment_bytes: int = 0
     is_call: bool = False
+    in_place: bool = False
 
     @property
     def macs(self) -> int:

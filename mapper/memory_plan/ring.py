@@ -79,14 +79,10 @@ def _distances(
     found = {}
     for step, layer in enumerate(layers):
         for source in layer.inputs:
-            if buffers[source.name].last == step and _once(layer, source):
+            if buffers[source.name].last == step and layer.may_overwrite(source):
                 pair = overlap(seen_from(layer, source), segment_bytes[layer.name])
                 found[layer.output.name, source.name] = pair.offset * pair.segment_bytes
     return found
-
-
-def _once(layer: Layer, source: FeatureMap) -> bool:
-    return sum(other.name == source.name for other in layer.inputs) == 1
 
 
 def seen_from(layer: Layer, source: FeatureMap) -> Layer:

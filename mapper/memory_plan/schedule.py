@@ -89,7 +89,7 @@ def graph_of(layers: Sequence[Layer], shared: Shared = nothing_shared) -> Graph:
         makers=tuple(makers),
         sizes=tuple(m.size_bytes for m in maps),
         given=frozenset(i for i in range(len(maps)) if not makers[i]),
-        kept=frozenset(i for i in range(len(maps)) if i not in read),
+        kept=frozenset(i for i, m in enumerate(maps) if m.is_result or i not in read),
         shared=tuple(
             tuple((number[i.name], shared(layer, i)) for i in layer.inputs) for layer in layers
         ),

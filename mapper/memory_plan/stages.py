@@ -64,7 +64,7 @@ def unfused(layers: Sequence[Layer], cycles: CycleModel) -> Iterator[Choice]:
     least = layer.inputs[0].size_bytes + layer.output.size_bytes
     apart = replace(overlap(layer), offset=layer.output.size_bytes)
     yield _choice(layers, least, apart, cycles, (0,))
-    for unit in _units(layer):
+    for unit in _units(layer) if layer.may_overwrite(layer.inputs[0]) else ():
         pair = overlap(layer, unit)
         if pair.span_bytes < least:
             least = pair.span_bytes
@@ -80,7 +80,7 @@ def _over_all_orders(layers: Sequence[Layer], ring: Ring) -> Ring:
 
 def shared_bytes(layer: Layer, source: FeatureMap) -> int:
     """Bytes of a layer's output that may lie over an input that dies, at best."""
-    if sum(other.name == source.name for other in layer.inputs) != 1:
+    if not layer.may_overwrite(source):
         return 0
     pair = overlap(seen_from(layer, source), _least_unit(layer))
     return max(0, layer.output.size_bytes - pair.offset * pair.segment_bytes)

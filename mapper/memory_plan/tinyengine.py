@@ -9,12 +9,12 @@ a convolution's window as int16, or one padded channel of a depthwise layer as i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mapper.memory_plan.arena import extent_bytes, first_fit
 from mapper.memory_plan.layers import Layer
 from mapper.memory_plan.lifetimes import lifetimes
-from mapper.memory_plan.plan import Buffer, MemoryPlan, Step, live_bytes
+from mapper.memory_plan.plan import Buffer, MemoryPlan, Placement, Step, live_bytes
 
 #: Bytes of the values that kernels unpack to.
 UNPACKED_BYTES = 2
@@ -24,42 +24,61 @@ COLUMNS = 2
 
 def plan(layers: Sequence[Layer]) -> MemoryPlan:
     """The plan of layers in their order."""
-    buffers = _in_place(layers)
-    placements = first_fit(sorted(buffers, key=lambda b: -b.size_bytes))
+    lives = lifetimes(layers)
+    hosts = _hosts(layers, lives)
+    buffers = _rectangles(lives, hosts)
+    placements = first_fit(sorted(buffers.values(), key=lambda b: -b.size_bytes))
+    starts = {p.buffer.name: p.offset_bytes for p in placements}
     return MemoryPlan(
         planner="tinyengine",
         pool_bytes=extent_bytes(placements),
         is_ring=False,
-        placements=tuple(placements),
-        steps=tuple(Step(name=x.name, layers=(x.name,), layer_macs=(x.macs,)) for x in layers),
+        placements=tuple(
+            Placement(buffer=buffer, offset_bytes=starts[hosts[name]])
+            for name, buffer in lives.items()
+        ),
+        steps=tuple(_step(layer, hosts) for layer in layers),
         extra_bytes={
             "im2col": max(map(im2col_bytes, layers)),
             "kernel": max(map(kernel_bytes, layers)),
         },
-        lower_bound_bytes=live_bytes(buffers),
+        lower_bound_bytes=live_bytes(list(buffers.values())),
     )
 
 
-def _in_place(layers: Sequence[Layer]) -> list[Buffer]:
-    """One buffer per rectangle: the output of a depthwise layer extends its input's life.
+def _step(layer: Layer, hosts: Mapping[str, str]) -> Step:
+    return Step(
+        name=layer.name,
+        layers=(layer.name,),
+        layer_macs=(layer.macs,),
+        in_place=hosts[layer.output.name] != layer.output.name,
+    )
 
-    Only where nobody else reads the input afterwards.
-    """
-    buffers = lifetimes(layers)
-    host = {name: name for name in buffers}
+
+def _hosts(layers: Sequence[Layer], lives: Mapping[str, Buffer]) -> dict[str, str]:
+    """The map whose place each map has: that of a depthwise layer's input, where nobody needs it
+    afterwards; else its own."""
+    found = {name: name for name in lives}
     for step, layer in enumerate(layers):
-        if layer.kind == "depthwise" and buffers[layer.inputs[0].name].last == step:
-            host[layer.output.name] = host[layer.inputs[0].name]
-    merged: dict[str, Buffer] = {}
-    for name, buffer in buffers.items():
-        first = merged.get(host[name])
-        merged[host[name]] = buffer if first is None else _joined(first, buffer)
-    return list(merged.values())
+        source = layer.inputs[0]
+        dies = lives[source.name].last == step and layer.may_overwrite(source)
+        if layer.kind == "depthwise" and dies:
+            found[layer.output.name] = found[source.name]
+    return found
+
+
+def _rectangles(lives: Mapping[str, Buffer], hosts: Mapping[str, str]) -> dict[str, Buffer]:
+    """One buffer per place, for as long as it is somebody's."""
+    found: dict[str, Buffer] = {}
+    for name, buffer in lives.items():
+        host = found.get(hosts[name])
+        found[hosts[name]] = buffer if host is None else _joined(host, buffer)
+    return found
 
 
 def _joined(host: Buffer, guest: Buffer) -> Buffer:
     return Buffer(
-        name=f"{host.name} + {guest.name}",
+        name=host.name,
         size_bytes=max(host.size_bytes, guest.size_bytes),
         first=min(host.first, guest.first),
         last=max(host.last, guest.last),

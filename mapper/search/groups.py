@@ -16,11 +16,12 @@ from arch.spec import Memory
 from mapper.cost import InfeasibleError
 from mapper.fusion import FusedMapping, Group, group_of, tile_dims, why_not
 from mapper.fusion_lower import GroupPlan, plan_group
-from mapper.fusion_regions import elements, reading
+from mapper.fusion_regions import Step, elements, reading, steps
 from mapper.mapping import Loop
 from mapper.placement import Homes, Occupied
 from mapper.search.network import same_work
 from mapper.search.units import Cost, Mapped
+from mapper.workload.graph import Workload
 
 #: Ways to cut a group that get inner mappings.
 PRICED_WAYS = 2
@@ -39,12 +40,27 @@ class FusedUnit:
 
 
 @dataclass(slots=True)
+class Walked:
+    """Tiles of a group with everything from outside resident, from which those of any residents
+    follow; ``points`` are computed in all, ``streamed`` elements read if nothing is resident."""
+
+    steps: tuple[Step, ...]
+    points: int
+    streamed: dict[str, int]
+
+
+#: Operators, tiles, and whether what overlaps is kept.
+WalkKey = tuple[tuple[str, ...], tuple[Loop, ...], bool]
+
+
+@dataclass(slots=True)
 class GroupSearch:
     """Finds the best way of each group once, whatever its tensors are called."""
 
     mapped: Mapped
     memory: Memory
     least_tiles: int = 1
+    walks: dict[WalkKey, Walked] = field(default_factory=dict)
     known: dict[Hashable, tuple[Group, FusedUnit | None]] = field(default_factory=dict)
 
     def best(self, names: tuple[str, ...], homes: Homes, occupied: Occupied) -> FusedUnit | None:
@@ -61,6 +77,12 @@ class GroupSearch:
         if found is None:
             return None
         return replace(found, fused=_renamed(found.fused, _tensors(like), group))
+
+    def walked(self, group: Group, tiles: tuple[Loop, ...], retained: bool) -> Walked:
+        key = tuple(o.name for o in group.operators), tiles, retained
+        if key not in self.walks:
+            self.walks[key] = _walked(self.mapped.setting.workload, group, tiles, retained)
+        return self.walks[key]
 
     def _key(self, group: Group, homes: Homes, occupied: Occupied) -> Hashable:
         numbers: dict[str, int] = {}
@@ -177,8 +199,9 @@ class _Cutter:
         plan = self._plan(tiles, resident, retained)
         if plan is None or _filled(plan) > FILLED * 8 * self.search.memory.size_bytes:
             return None
-        points = sum(_points(plan, number) for number in range(len(self.group.operators)))
-        rank = float(_outermost_bits(plan, self.homes)), points, len(plan.steps)
+        walked = self.search.walked(self.group, tiles, retained)
+        outer_bits = float(_outermost_bits(plan, self.homes, walked))
+        rank = outer_bits, walked.points, len(plan.steps)
         return _Way(self._fused(tiles, resident, retained), plan, rank)
 
     def _fused(
@@ -205,10 +228,18 @@ class _Cutter:
         setting = self.search.mapped.setting
         try:
             return plan_group(
-                setting.workload, fused, setting.architecture, self.homes, self.occupied
+                setting.workload,
+                fused,
+                setting.architecture,
+                self.homes,
+                self.occupied,
+                self._steps(fused),
             )
         except InfeasibleError:
             return None
+
+    def _steps(self, fused: FusedMapping) -> tuple[Step, ...]:
+        return self.search.walked(self.group, fused.tiles, fused.retained).steps
 
     def _fits(self, tiles: tuple[Loop, ...]) -> bool:
         return any(self.way(tiles, (), retained=kept) is not None for kept in (True, False))
@@ -253,7 +284,8 @@ class _Cutter:
         # One operator passes nothing on: what counts is what a tile needs of its inputs.
         held = () if self.group.internal else inputs
         fused = self._fused(tiles, held, True)
-        return float(_filled(plan_group(setting.workload, fused, architecture, self.homes)))
+        plan = plan_group(setting.workload, fused, architecture, self.homes, {}, self._steps(fused))
+        return float(_filled(plan))
 
     def _loops(self, dim: str) -> Iterator[Loop]:
         extent = self.group.operators[-1].extents[dim]
@@ -273,11 +305,24 @@ def _filled(plan: GroupPlan) -> Bits:
     return max(occupied[plan.memory.name] for occupied in plan.occupied)
 
 
-def _points(plan: GroupPlan, number: int) -> int:
-    return sum(math.prod(b - a for a, b in box.values()) for box in plan.pieces(number))
+def _walked(workload: Workload, group: Group, tiles: tuple[Loop, ...], retained: bool) -> Walked:
+    cut = tuple(steps(workload, group, tiles, group.external, retained))
+    points = 0
+    streamed = dict.fromkeys(group.external, 0)
+    shapes = {tensor: workload.tensor(tensor).shape for tensor in group.external}
+    for step in cut:
+        for operator, box in zip(group.operators, step.pieces, strict=True):
+            if box is None:
+                continue
+            points += math.prod(stop - start for start, stop in box.values())
+            for access in operator.inputs:
+                if access.tensor in streamed:
+                    region = reading(access, box, shapes[access.tensor])
+                    streamed[access.tensor] += elements(region)
+    return Walked(steps=cut, points=points, streamed=streamed)
 
 
-def _outermost_bits(plan: GroupPlan, homes: Homes) -> Bits:
+def _outermost_bits(plan: GroupPlan, homes: Homes, walked: Walked) -> Bits:
     """What must be moved between the outermost memory and the chip, at least."""
     total: Bits = 0
     for tensor in (*plan.once, *plan.sliding):
@@ -286,22 +331,11 @@ def _outermost_bits(plan: GroupPlan, homes: Homes) -> Bits:
         total += sum(elements(region) for region in fresh if region is not None) * bits
     for tensor in plan.group.external:
         if tensor not in plan.homes:
-            total += _streamed(plan, tensor)
+            total += walked.streamed[tensor] * plan.workload.tensor(tensor).bits
     if plan.group.result not in homes:
         result = plan.workload.tensor(plan.group.result)
         total += result.elements * result.bits
     return total
-
-
-def _streamed(plan: GroupPlan, tensor: str) -> Bits:
-    """A tensor from outside that every piece reads for itself."""
-    shape = plan.workload.tensor(tensor).shape
-    count = 0
-    for operator, operand in plan.group.readers(tensor):
-        number = plan.group.operators.index(operator)
-        access = operator.accesses[operand]
-        count += sum(elements(reading(access, box, shape)) for box in plan.pieces(number))
-    return count * plan.workload.tensor(tensor).bits
 
 
 def _tensors(group: Group) -> list[str]:

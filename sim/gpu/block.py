@@ -63,7 +63,7 @@ class Layer:
     def reduce(self) -> Iterator[Call]:
         if self.tp > 1:
             size = self.tokens * self.model.hidden * 2
-            yield self.call("all_reduce", bytes=size, gpus=self.tp)
+            yield self.call("all_reduce", bytes=size, gpus=self.tp, inside=1)
 
 
 def layer_of(call: Call) -> Layer:

@@ -15,8 +15,13 @@ HBM_PASSES = 2
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p")
 
 
+#: A sum between other kernels of a block: its data are in the L2, and it does not wait for another
+#: collective that is still at work.
+INSIDE = "collective.all_reduce.inside"
+
+
 def collective_key(call: Call) -> str:
-    return f"collective.{call.kind}"
+    return INSIDE if call.params.get("inside") else f"collective.{call.kind}"
 
 
 def link_bytes(calls: Sequence[Call], moved: Array, gpus: Array) -> Array:

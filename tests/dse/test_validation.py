@@ -75,6 +75,19 @@ def test_splits_are_disjoint_and_complete() -> None:
     assert found["train"] | found["held-out"] == found["all"]
     # A launch of the smallest size may be drawn twice.
     assert len(found["train"] & found["held-out"]) <= 1
+    # Few sizes of some KiB exist.
+    assert len(found["train"] & found["two-gpus"]) <= 2
+
+
+def test_collectives_and_blocks_on_two_gpus_never_used_for_fitting_are_predicted() -> None:
+    rows, _ = validation.shipped("two-gpus")
+    held = validation.compare(rows, gpu_model(chip_of(load_architecture("h200"))))
+    size = np.abs(held.time_error)
+    large = np.array([row.call.params.get("bytes", 0) > 4 << 20 for row in rows])
+    blocks = np.array([row.call.kind == "block" for row in rows])
+    assert large.sum() >= 30
+    assert size[large].mean() <= 0.05
+    assert size[blocks].mean() <= 0.05
 
 
 def test_measured_kernels_never_used_for_fitting_are_predicted() -> None:

@@ -31,7 +31,8 @@ def run(
         typer.Option(metavar="FILE", help="Measurements; those shipped of an H200 if left out."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="all|train|held-out", help="Which of the shipped rows.")
+        str | None,
+        typer.Option(metavar="all|train|held-out|two-gpus", help="Which of the shipped rows."),
     ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst rows to show.")] = 10,
     efficiency: Annotated[

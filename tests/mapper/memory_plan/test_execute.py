@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from mapper.memory_plan import vmcu
-from mapper.memory_plan.execute import ClobberedError, execute, random_values, reference
+from mapper.memory_plan.execute import ClobberedError, execute
 from mapper.memory_plan.layers import Layer
 from mapper.memory_plan.layout import lay_out
 from mapper.memory_plan.optimal import routes
 from mapper.memory_plan.plan import MemoryPlan
+from mapper.memory_plan.reference import random_values, reference
 from mapper.memory_plan.stages import Choice, patched
 from tests.mapper.memory_plan.networks import tiny_network
 
