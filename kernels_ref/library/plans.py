@@ -169,6 +169,9 @@ PROFILED: Counts = {
     "row_sum": {"bf16": 150, "fp16": 100, "fp32": 150},
 }
 
+#: Profiled too: convolutions of which two in three are as in networks.
+TYPICAL: Counts = {"conv2d": {"bf16": 6000, "fp16": 3500, "fp32": 2500}}
+
 #: As unseen, with more convolutions.
 FRESH: Counts = {**UNSEEN, "conv2d": {"bf16": 34, "fp16": 18, "fp32": 14}}
 
@@ -186,6 +189,7 @@ def _varied(rng: np.random.Generator, kind: str) -> Sampler:
 
 
 PLANS = {
+    "typical": Plan(counts=TYPICAL, sampler=_mixed),
     "fresh": Plan(counts=FRESH, sampler=_mixed),
     "profiled": Plan(counts=PROFILED, sampler=_broad),
     "more": Plan(counts=MORE, sampler=_varied),

@@ -46,14 +46,15 @@ class Trees:
         for _ in range(self.depth):
             below = flat[starts + self.feature[node]] <= self.threshold[node]
             node = np.where(below, self.low[node], self.high[node])
-        return self.value[node].sum(axis=1, dtype=np.float64)
+        return np.asarray(self.value[node].sum(axis=1, dtype=np.float64))
 
 
 def trees_of(document: Mapping[str, Any]) -> Trees:
     """From a data file, where a tree is a list of nodes: ``[feature, threshold, low, high]`` with
     the positions of its children in the list, or a leaf's ``[value]``."""
     names: Sequence[str] = document["features"]
-    roots, rows = [], []
+    roots: list[int] = []
+    rows: list[tuple[float, float, float, float, float]] = []
     for tree in document["trees"]:
         first = len(rows)
         roots.append(first)
@@ -71,9 +72,7 @@ def trees_of(document: Mapping[str, Any]) -> Trees:
     )
 
 
-def _node(
-    node: Sequence[float], first: int, own: int
-) -> tuple[float, float, float, float, float]:
+def _node(node: Sequence[float], first: int, own: int) -> tuple[float, float, float, float, float]:
     if len(node) == 1:
         return 0, 0.0, own, own, node[0]
     feature, threshold, low, high = node
