@@ -76,7 +76,7 @@ def block_starts() -> dict[str, Constants]:
             for constant, value in FAMILIES[family].items()
         }
         for name in CATALOGUES
-        if not name.endswith((".few", ".direct"))
+        if not name.endswith((".few", ".direct", ".ampere"))
     }
 
 

@@ -23,11 +23,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.mcu_kernels import BUILD_OF, BUILDS
 from benchmarks.mcu_rates import Floats, Runs, fit, most_evident, predicted
 from mapper.memory_plan.layers import Layer, layers_of
 from mapper.workload.load import load_workload
 
-#: Kinds of work, with cycles around which rates are sought.
+#: Kinds of work, with cycles around which rates are sought where nothing is known of the kernels.
 RATES = {
     "conv2d mac": 2.0,
     "conv2d output": 15.0,
@@ -122,6 +123,23 @@ def work(network: str, *, pruned: bool = False) -> tuple[Floats, float]:
     return np.array(list(counts.values())), fixed
 
 
+def prior(network: str, library: str) -> Floats:
+    """Logarithms of the rates that are expected: those of a network's layers, by their amounts."""
+    cycles, amounts = (dict.fromkeys(RATES, 0.0) for _ in range(2))
+    layers = [x for x in layers_of(load_workload(network)) if x.macs and library in BUILD_OF]
+    for layer in layers:
+        rates = BUILDS[BUILD_OF[library]].of(layer, RATES["depthwise output"])
+        for name, amount, rate in zip(
+            ("mac", "output"), (layer.macs, layer.output.size_bytes), rates, strict=True
+        ):
+            kind = f"{layer.kind} {name}"
+            if kind in RATES:
+                cycles[kind] += amount * rate
+                amounts[kind] += amount
+    expected = [cycles[k] / amounts[k] if amounts[k] else RATES[k] for k in RATES]
+    return np.log(expected)
+
+
 def _used(layer: Layer, share_in: float) -> float:
     """The share of the input's channels that each value of the output needs."""
     return 1.0 if layer.kind == "depthwise" else share_in
@@ -130,12 +148,14 @@ def _used(layer: Layer, share_in: float) -> float:
 def as_arrays(rows: Sequence[Run]) -> Runs:
     keys = [(run.network, run.network == PRUNED and run.library in PRUNING) for run in rows]
     known = {key: work(key[0], pruned=key[1]) for key in dict.fromkeys(keys)}
+    pairs = dict.fromkeys((run.network, run.library) for run in rows)
+    priors = {pair: prior(*pair) for pair in pairs}
     same = [[[float(a.group(g) == b.group(g)) for b in rows] for a in rows] for g in GROUPS]
     return Runs(
         amounts=np.array([known[key][0] for key in keys]),
         fixed=np.array([known[key][1] for key in keys]),
         log_cycles=np.log([run.cycles for run in rows]),
-        prior=np.log(list(RATES.values())),
+        prior=np.array([priors[run.network, run.library] for run in rows]),
         same=np.array(same),
     )
 

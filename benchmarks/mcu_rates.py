@@ -1,10 +1,11 @@
 """Cycles per unit of work of int8 kernels, for every library and core, from whole networks.
 
 The cycles of a run are the sum over kinds of work (multiply-accumulates of convolutions, values
-that they make, ...) of amount times rate. The logarithm of a rate is a prior value plus one
-contribution from each group that the run belongs to: whose kernels they are, which version, which
-core, which board, and combinations. Contributions are normal with mean zero; in a group each kind
-has one of its own and all kinds share one (a library is faster in general, or at one thing).
+that they make, ...) of amount times rate. The logarithm of a rate is a prior value (that of its
+kernels, where they are known: ``mcu_kernels``) plus one contribution from each group that the run
+belongs to: whose kernels they are, which version, which core, which board, and combinations.
+Contributions are normal with mean zero; in a group each kind has one of its own and all kinds share
+one (a library is faster in general, or at one thing).
 
 How large contributions are is not chosen by hand: it is the maximum of the evidence, the
 probability of the runs that are known. Linearised around the best rates it has a closed form.
@@ -32,7 +33,8 @@ ITERATIONS, STEPS, TOLERANCE = 30, 40, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs x kinds of work; ``same`` (groups x runs x runs) is 1 where two runs share a group."""
+    """Runs x kinds of work (``amounts``, and ``prior`` logarithms of their rates); ``same``
+    (groups x runs x runs) is 1 where two runs share a group."""
 
     amounts: Floats
     fixed: Floats
@@ -74,12 +76,12 @@ def fit(runs: Runs, known: Numbers, sizes: Sizes, start: Floats | None = None) -
     """The most probable rates: Gauss-Newton, each step a linear regression on shares of time."""
     each = np.tensordot(sizes.each**2, runs.same[:, :, known], 1)
     shared = np.tensordot(sizes.shared**2, runs.same[:, :, known], 1)
-    rates = np.tile(runs.prior, (len(runs.fixed), 1)) if start is None else start
+    rates = runs.prior if start is None else start
     for _ in range(STEPS):
         parts = np.exp(rates[known]) * runs.amounts[known]
         total = parts.sum(axis=1) + runs.fixed[known]
         shares = parts / total[:, None]
-        at_prior = (shares * (rates[known] - runs.prior)).sum(axis=1)
+        at_prior = (shares * (rates[known] - runs.prior[known])).sum(axis=1)
         residuals = runs.log_cycles[known] - np.log(total) + at_prior
         own, common = shares * sizes.kinds, shares @ sizes.loadings
         covariance = each[known] * (own @ own.T) + shared[known] * np.outer(common, common)

@@ -129,14 +129,16 @@ class PointEvaluator:
         return found
 
     def _totals(self, architecture: Architecture, costs: Mapping[str, _Cost]) -> dict[str, float]:
-        """Every quantity, by key; time and energy are weighted sums over the workloads."""
+        """Every quantity, by key; time and energy are weighted sums over the workloads. What has
+        no area (a board) has none of zero either."""
         weights = {w.spec: w.weight for w in self.config.workloads}
         latency = sum(weights[spec] * cost.latency_ps for spec, cost in costs.items())
         energy = sum(weights[spec] * cost.energy_pj for spec, cost in costs.items())
+        area = architecture.area_mm2
         return {
             "latency_ps": latency,
             "energy_pj": energy,
-            "area_mm2": architecture.area_mm2,
+            **({"area_mm2": area} if area else {}),
             "power_w": energy / latency,
             "edp_js": energy * latency * 1e-24,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Of labels; of a step along the axis; of the axis of addresses, about.
 FONT_PT, STEP_INCHES, AXES_INCHES = 5.5, 0.28, 4.4
+#: Size of the title, and how many of its characters go into an inch.
+TITLE_PT, TITLE_CHARACTERS = 9, 13
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -43,7 +46,11 @@ def draw(plan: MemoryPlan, title: str, path: Path) -> None:
     for extent in extents(plan):
         _rectangle(axes, extent, plan, colours(names[extent.name] % 20))
     _hatch_shared(axes, plan)
-    _frame(axes, plan, title)
+    _frame(axes, plan)
+    heading = f"{title}: planner {plan.planner}, pool {plan.pool_bytes:,} B{_extra(plan)}"
+    axes.set_title(textwrap.fill(heading, int(width * TITLE_CHARACTERS)), fontsize=TITLE_PT)
+    # Outside of the axes: wherever it lay inside, it would hide a buffer.
+    figure.legend(loc="outside lower center", ncols=3, fontsize=7)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
 
@@ -120,7 +127,11 @@ def _tick(step: Step) -> str:
     return f"{step.layers[0]} + {more}" if more else step.layers[0]
 
 
-def _frame(axes: Axes, plan: MemoryPlan, title: str) -> None:
+def _extra(plan: MemoryPlan) -> str:
+    return "".join(f", {name} {size:,} B" for name, size in plan.extra_bytes.items())
+
+
+def _frame(axes: Axes, plan: MemoryPlan) -> None:
     steps = range(len(plan.steps))
     axes.step(
         [s - 0.5 for s in (*steps, len(plan.steps))],
@@ -133,12 +144,7 @@ def _frame(axes: Axes, plan: MemoryPlan, title: str) -> None:
     )
     axes.axhline(plan.pool_bytes, color="tab:red", linewidth=1.2, label="pool")
     axes.set_xlim(-0.6, len(plan.steps) - 0.4)
-    axes.set_ylim(0, plan.pool_bytes * 1.08)
+    axes.set_ylim(0, plan.pool_bytes * 1.03)
     axes.set_xticks(list(steps), [_tick(s) for s in plan.steps], rotation=90, fontsize=6)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g} kB")
     axes.set_ylabel("address in the ring" if plan.is_ring else "address in the arena")
-    extra = "".join(f", {name} {size:,} B" for name, size in plan.extra_bytes.items())
-    axes.set_title(
-        f"{title}: planner {plan.planner}, pool {plan.pool_bytes:,} B{extra}", fontsize=9
-    )
-    axes.legend(loc="upper right", fontsize=7)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arch.errors import InputError, Problem
 from arch.spec import Architecture
 from mapper.cost import Metrics
 from mapper.order import reordered
-from mapper.placement_cores import Placement, Task, best_placement, tasks_of
-from mapper.search.schedule import Options, Schedule, best_schedule
-from mapper.search.units import Cost, Setting
+from mapper.placement_cores import Placement, Task, best_placement, placement_of, tasks_of
+from mapper.plan import Plan, Unit
+from mapper.search.cuts import units_of
+from mapper.search.joint import best_cut
+from mapper.search.schedule import Options, Schedule, Schedules
+from mapper.search.units import Cost, Setting, UnitCost
 from mapper.workload.graph import Workload
 from sim.kernel_models import runs_kernels
 from sim.multicore import CoreRun, CoreUnit, simulate_cores
-from sim.plan import evaluate_plan, unit_cost
+from sim.plan import KnownUnits, evaluate_plan
 from sim.prices import price
 
 #: Ways to cut a network for several cores: the longest group, and the least tiles of each unit.
@@ -23,27 +26,82 @@ CUTS = ((1, 8), (2, 8), (4, 8))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCores:
-    """A plan with its units on several cores. ``alone`` is the best schedule on one core."""
+    """A plan with its units on several cores. ``alone`` is the best schedule on one core; no way
+    to cut the network into the ``considered`` units and put them on cores has a value below
+    ``bound``."""
 
     schedule: Schedule
     placement: Placement
     tasks: tuple[Task, ...]
     cost: Cost
     alone: Schedule
+    bound: float = 0.0
+    considered: int = 0
+
+    @property
+    def gap(self) -> float:
+        value = self.cost.value(self.schedule.objective)
+        return value / self.bound - 1 if self.bound else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        return self.gap <= 0
 
 
 def place(workload: Workload, architecture: Architecture, objective: str) -> OnCores:
-    """The best of some schedules with its units on all cores of the architecture.
+    """The best cut of the network with its units on all cores of the architecture.
 
-    Staying on one core is one of them, so the result is never worse than that.
+    Staying on one core, and some cuts that are found without looking at cores, are what the
+    search starts from, so the result is never worse than those.
     """
-    alone = schedule(workload, architecture, objective)
+    costs = KnownUnits()
+    schedules = _schedules(workload, architecture, objective, costs)
+    alone = schedules.best(Options())
     found = [_on_one(workload, architecture, alone)]
     for longest, least_tiles in ((4, 1), *CUTS):
         options = Options(longest=longest, keep=False, least_tiles=least_tiles)
-        cut = schedule(workload, architecture, objective, options)
+        cut = schedules.best(options)
         found.append(_on_all(workload, architecture, cut, alone))
-    return min(found, key=lambda one: (one.cost.value(objective), one.cost))
+    best = min(found, key=lambda one: (one.cost.value(objective), one.cost))
+    return _jointly(schedules, costs, best)
+
+
+def _jointly(schedules: Schedules, costs: KnownUnits, known: OnCores) -> OnCores:
+    """Cut and cores decided together; what is known already unless there is something better."""
+
+    def numbers(
+        workload: Workload, architecture: Architecture, unit: Unit
+    ) -> tuple[int, float, int]:
+        priced = costs.priced(workload, architecture, unit, {}, {})
+        return priced.latency_ps, priced.dynamic_pj, priced.outer_ps
+
+    units = units_of(schedules, numbers)
+    value = known.cost.value(schedules.setting.objective)
+    found, bound = best_cut(units.cuts, value)
+    bound = min(bound, value)
+    if found is None:
+        return replace(known, bound=bound, considered=len(units.units))
+    plan = Plan(units=tuple(units.units[number] for number in found.chosen))
+    choices = [units.cuts.choices[number] for number in found.chosen]
+    workload, architecture = schedules.setting.workload, schedules.setting.architecture
+    latencies = [choice.busy_ps for choice in choices]
+    tasks = tasks_of(workload, architecture, plan, latencies)
+    shared_ps = sum(choice.shared_ps for choice in choices)
+    return OnCores(
+        schedule=replace(
+            known.alone,
+            plan=plan,
+            cost=units.cuts.cost(sum(latencies), found.dynamic_pj),
+            calls=schedules.mapped.calls,
+            bytes_saved=plan.bytes_saved(workload),
+        ),
+        placement=placement_of(tasks, found.cores, shared_ps),
+        tasks=tasks,
+        cost=units.cuts.cost(found.latency_ps, found.dynamic_pj),
+        alone=known.alone,
+        bound=bound,
+        considered=len(units.units),
+    )
 
 
 def _on_one(workload: Workload, architecture: Architecture, alone: Schedule) -> OnCores:
@@ -113,11 +171,19 @@ def schedule(
     if runs_kernels(architecture):
         message = f"{architecture.name} (family {architecture.family}) runs a library's kernels"
         raise InputError(Problem(f"{message}: there is no schedule to search", where=where))
-    setting = Setting(
-        workload=workload,
-        architecture=architecture,
-        price=price,
-        cost=unit_cost,
-        objective=objective,
+    schedules = _schedules(workload, architecture, objective, KnownUnits())
+    return schedules.best(options or Options())
+
+
+def _schedules(
+    workload: Workload, architecture: Architecture, objective: str, costs: UnitCost
+) -> Schedules:
+    return Schedules(
+        Setting(
+            workload=workload,
+            architecture=architecture,
+            price=price,
+            cost=costs,
+            objective=objective,
+        )
     )
-    return best_schedule(setting, options)

@@ -83,7 +83,8 @@ def _axis_limits(order: StageOrder, volumes: _Volumes) -> list[tuple[str, Sum, f
 def _capacity_limits(order: StageOrder, volumes: _Volumes) -> list[tuple[str, Sum, float]]:
     """Of the memories in the order in which stages fill them."""
     memories = order.run.memories
-    filled = list(dict.fromkeys(int(stage[pricing.CHILD]) for stage in volumes.model.stages))
+    names = [memory.name for memory in memories]
+    filled = list(dict.fromkeys(names.index(memory.name) for _, memory in order.stages))
     return [
         (
             capacity_limit(memories[m]),

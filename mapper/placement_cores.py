@@ -12,16 +12,13 @@ assignment optimal in this model; otherwise it stops and a lower bound says how 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arch.spec import Architecture
-from mapper.fusion import Box, FusedMapping
-from mapper.fusion_lower import plan_group
-from mapper.fusion_regions import Region, reading
-from mapper.plan import Plan, Unit, operators_of
+from mapper.plan import Plan, operators_of
+from mapper.unit_tiles import unit_tiles
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Operator
 
 #: Partial assignments looked at before the search stops.
 MOST_NODES = 20_000
@@ -72,79 +69,21 @@ def tasks_of(
     """The units of a plan as tasks, given how long each takes on a core."""
     if plan.homes:
         raise ValueError("tensors that stay on one core's chip cannot be read by another")
-    made: dict[str, tuple[int, tuple[Region, ...]]] = {}
-    tasks: list[Task] = []
-    for number, (unit, latency) in enumerate(zip(plan.units, latencies_ps, strict=True)):
-        pieces = _pieces(workload, architecture, unit)
-        tasks.append(
-            Task(
-                name=" + ".join(operators_of(unit)),
-                tiles=len(pieces),
-                tile_ps=-(-latency // len(pieces)),
-                needs=tuple(_needs(workload, pieces, made)),
-            )
+    tiles = [unit_tiles(workload, architecture, unit) for unit in plan.units]
+    return tuple(
+        Task(
+            name=" + ".join(operators_of(unit)),
+            tiles=mine.count,
+            tile_ps=-(-latency // mine.count),
+            needs=tuple(
+                (before, waits)
+                for before in range(number)
+                if (waits := mine.waits_for(tiles[before])) is not None
+            ),
         )
-        last = workload.operator(operators_of(unit)[-1])
-        shape = workload.tensor(last.output.tensor).shape
-        regions = tuple(reading(last.output, boxes[last.name], shape) for boxes in pieces)
-        made[last.output.tensor] = number, regions
-    return tuple(tasks)
-
-
-def _pieces(
-    workload: Workload, architecture: Architecture, unit: Unit
-) -> tuple[dict[str, Box], ...]:
-    """Per tile, the piece of each operator that has one."""
-    match unit:
-        case FusedMapping():
-            group = plan_group(workload, unit, architecture)
-            names = [operator.name for operator in group.group.operators]
-            return tuple(
-                {n: b for n, b in zip(names, step.pieces, strict=True) if b is not None}
-                for step in group.steps
-            )
-        case _:
-            return ({unit.operator: _whole(workload.operator(unit.operator))},)
-
-
-def _whole(operator: Operator) -> Box:
-    return {dim: (0, extent) for dim, extent in operator.extents.items()}
-
-
-def _needs(
-    workload: Workload,
-    pieces: tuple[dict[str, Box], ...],
-    made: dict[str, tuple[int, tuple[Region, ...]]],
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """For every tensor that earlier units made, what each tile waits for."""
-    operators = [workload.operator(name) for name in dict.fromkeys(n for p in pieces for n in p)]
-    read = dict.fromkeys(a.tensor for o in operators for a in o.inputs)
-    for tensor in read:
-        if tensor in made:
-            unit, regions = made[tensor]
-            shape = workload.tensor(tensor).shape
-            waits: list[int] = []
-            for boxes in pieces:
-                before = waits[-1] if waits else -1
-                needed = (
-                    reading(access, boxes[o.name], shape)
-                    for o in operators
-                    if o.name in boxes
-                    for access in o.inputs
-                    if access.tensor == tensor
-                )
-                waits.append(max([before, *(_last_met(region, regions) for region in needed)]))
-            yield unit, tuple(waits)
-
-
-def _last_met(region: Region, tiles: tuple[Region, ...]) -> int:
-    return max(
-        (
-            number
-            for number, tile in enumerate(tiles)
-            if all(a < d and c < b for (a, b), (c, d) in zip(region, tile, strict=True))
-        ),
-        default=-1,
+        for number, (unit, mine, latency) in enumerate(
+            zip(plan.units, tiles, latencies_ps, strict=True)
+        )
     )
 
 
@@ -162,6 +101,20 @@ def best_placement(
         latency_ps=search.latency_ps,
         lower_bound_ps=floor,
         nodes=search.nodes,
+    )
+
+
+def placement_of(tasks: tuple[Task, ...], cores: tuple[int, ...], shared_ps: int) -> Placement:
+    """A given assignment; its bound holds for any assignment of these tasks."""
+    spans = _spans(tasks, max(cores) + 1, cores)
+    latency_ps = max(shared_ps, *(end for _, end in spans))
+    return Placement(
+        cores=cores,
+        spans_ps=spans,
+        shared_ps=shared_ps,
+        latency_ps=latency_ps,
+        lower_bound_ps=_bound(tasks, max(cores) + 1, shared_ps),
+        nodes=0,
     )
 
 

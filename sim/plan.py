@@ -26,6 +26,7 @@ from sim.lowered import Lowered
 from sim.memory import check_outermost
 from sim.metrics import Run, assemble
 from sim.models import EVENT, FIDELITIES
+from sim.ports import ports_of
 from sim.prices import price, price_all
 
 
@@ -180,6 +181,34 @@ def _loaded(group: LoweredGroup) -> Work:
     return Work(read_bits=sum(bits.values()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedUnit:
+    """One unit by the analytical model; ``outer_ps`` is how long it keeps the outermost memory
+    busy."""
+
+    latency_ps: int
+    dynamic_pj: float
+    outer_ps: int
+
+
+def priced_unit(
+    workload: Workload,
+    architecture: Architecture,
+    unit: Unit,
+    homes: Homes,
+    occupied: Occupied,
+) -> PricedUnit:
+    prices = price_all(architecture, price)
+    lowered = lower_unit(workload, architecture, unit, homes, occupied)
+    estimate = analytical.estimate(lowered, prices)
+    outer = ports_of(architecture.memories[0].name)
+    return PricedUnit(
+        latency_ps=estimate.latency_ps,
+        dynamic_pj=math.fsum(prices[name].energy_pj(work) for name, work in lowered.work.items()),
+        outer_ps=max(estimate.busy_ps.get(port, 0) for port in outer),
+    )
+
+
 def unit_cost(
     workload: Workload,
     architecture: Architecture,
@@ -187,9 +216,37 @@ def unit_cost(
     homes: Homes,
     occupied: Occupied,
 ) -> tuple[int, float]:
-    """Latency and energy of one unit by the analytical model, for searches."""
-    prices = price_all(architecture, price)
-    lowered = lower_unit(workload, architecture, unit, homes, occupied)
-    latency = analytical.estimate(lowered, prices).latency_ps
-    dynamic = math.fsum(prices[name].energy_pj(work) for name, work in lowered.work.items())
-    return latency, dynamic + architecture.leakage_w * latency
+    """Latency and energy of one unit, for searches."""
+    found = priced_unit(workload, architecture, unit, homes, occupied)
+    return found.latency_ps, found.dynamic_pj + architecture.leakage_w * found.latency_ps
+
+
+class KnownUnits:
+    """As ``unit_cost``; keeps what equal units cost."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, PricedUnit] = {}
+
+    def __call__(
+        self,
+        workload: Workload,
+        architecture: Architecture,
+        unit: Unit,
+        homes: Homes,
+        occupied: Occupied,
+    ) -> tuple[int, float]:
+        found = self.priced(workload, architecture, unit, homes, occupied)
+        return found.latency_ps, found.dynamic_pj + architecture.leakage_w * found.latency_ps
+
+    def priced(
+        self,
+        workload: Workload,
+        architecture: Architecture,
+        unit: Unit,
+        homes: Homes,
+        occupied: Occupied,
+    ) -> PricedUnit:
+        key = unit_key(workload, unit, homes, occupied)
+        if key not in self._known:
+            self._known[key] = priced_unit(workload, architecture, unit, homes, occupied)
+        return self._known[key]

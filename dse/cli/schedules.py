@@ -44,9 +44,10 @@ CORE_COLUMNS = (">#", "operators", ">core", ">tiles", ">from", ">to", ">port wai
 def print_on_cores(console: Console, found: OnCores, run: CoreRun) -> None:
     """Totals beside those of one core, then which core runs what, and when it is simulated."""
     placement, alone = found.placement, found.alone.cost
-    proof = "no assignment of these units is faster"
-    if not placement.optimal:
-        proof = f"at most {100 * placement.gap:.1f} % above the best assignment of these units"
+    space = f"cut into the {found.considered} units considered, on any cores"
+    proof = f"no {space}, is better"
+    if not found.optimal:
+        proof = f"at most {100 * found.gap:.1f} % above the best {space}"
     one = found.cost.latency_ps, found.cost.energy_pj
     rows = (
         ("latency", f"{format_time_ps(one[0])} ({format_time_ps(alone.latency_ps)} on one core)"),

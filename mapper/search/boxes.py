@@ -8,89 +8,127 @@ mapping found is dropped, any other is split in two; so what remains is optimal.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mapper.compiled import compiled, kernel
+from mapper.search.canonical import PAIRS
 from mapper.search.costs import ANSWERS, acceptable, better, cost, worthwhile
 from mapper.search.flows import Flows
 from mapper.search.pricing import FloatArray, IntArray
 
 
-class Tree(NamedTuple):
-    """A group's rows in a binary tree of boxes; node 0 is the root.
+class Forest(NamedTuple):
+    """The rows of all groups, each in a binary tree of boxes that grows as it is searched.
 
+    ``table`` are the rows of all groups and ``lacks`` what they lack (see
+    ``mapper.search.canonical``, as for ``late``); groups with the same rows share a tree.
+    ``order`` are the numbers of the rows, those of a box behind one another.
     ``smallest[node]`` is the column-wise minimum of the node's rows and ``spread[node]`` how
-    much they differ (0 for a single row). ``links[node]`` are its two children, -1 for a leaf,
-    and the row of a leaf.
+    much they differ (0 for a single row); it is split at ``threshold[node]``. ``links[node]`` are
+    its children (-1 until it is split), the places in ``order`` of its first row and of its last
+    one, what all its rows lack, and the column that it is split at. ``weights`` says how much a
+    column's differences matter. ``root`` is the first node of each group; its tree has
+    ``made[root]`` nodes by now.
     """
 
+    table: FloatArray
+    lacks: IntArray
+    order: IntArray
     smallest: FloatArray
     spread: FloatArray
+    threshold: FloatArray
     links: IntArray
+    made: IntArray
+    weights: FloatArray
+    root: IntArray
+    late: int
 
 
 # Columns of ``links``.
-LEFT, RIGHT, ROW = 0, 1, 2
+LEFT, RIGHT, FIRST, LAST, LACKS, SPLIT = range(6)
 
 
-@compiled
-def grow_tree(rows: FloatArray, weights: FloatArray) -> Tree:
-    """Split boxes of rows at the column in which they differ most, down to single rows.
+def plant(
+    tables: list[FloatArray], lacks: list[IntArray], weights: FloatArray, late: int
+) -> tuple[Forest, IntArray]:
+    """Trees of these tables' rows, and where each table begins among all rows."""
+    same = [
+        next(
+            h
+            for h in range(g + 1)
+            if h == g
+            or (np.array_equal(tables[h], tables[g]) and np.array_equal(lacks[h], lacks[g]))
+        )
+        for g in range(len(tables))
+    ]
+    different = sorted(set(same))
+    ends = np.cumsum([0, *(len(tables[g]) for g in different)], dtype=np.int64)
+    first = ends[np.searchsorted(different, same)]
+    nodes = 2 * int(ends[-1])
+    forest = Forest(
+        table=np.concatenate([tables[g] for g in different]),
+        lacks=np.concatenate([lacks[g] for g in different]),
+        order=np.arange(ends[-1]),
+        smallest=np.empty((nodes, tables[0].shape[1])),
+        spread=np.empty(nodes),
+        threshold=np.empty(nodes),
+        links=np.empty((nodes, 6), dtype=np.int64),
+        made=np.zeros(nodes, dtype=np.int64),
+        weights=weights,
+        root=2 * first,
+        late=late,
+    )
+    for begin, end in itertools.pairwise(ends):
+        _make_node(forest, 2 * begin, begin, end)
+        forest.made[2 * begin] = 1
+    return forest, first
 
-    ``weights`` says how much a column's differences matter. Of rows that are equal in every
-    column only the first is kept.
+
+@kernel
+def _make_node(forest: Forest, node: int, begin: int, end: int) -> None:
+    """A box of some rows. Of rows that are equal in every column only the first is looked at.
+
+    Values are integers: a zero counts as less than one.
     """
-    count, columns = rows.shape
-    nodes = 2 * count
-    smallest = np.empty((nodes, columns))
-    spread = np.empty(nodes)
-    links = np.empty((nodes, 3), dtype=np.int64)
-    begin, end = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
-    order = np.arange(count)
-    begin[0], end[0] = 0, count
-    made, node = 1, 0
-    while node < made:
-        a, b = begin[node], end[node]
-        split, threshold, width = _widest_column(rows, order[a:b], weights, smallest[node])
-        spread[node] = width
-        if split < 0:
-            links[node, LEFT], links[node, RIGHT], links[node, ROW] = -1, -1, order[a]
-        else:
-            middle = a + _partition(rows, order[a:b], split, threshold)
-            links[node, LEFT], links[node, RIGHT], links[node, ROW] = made, made + 1, -1
-            begin[made], end[made] = a, middle
-            begin[made + 1], end[made + 1] = middle, b
-            made += 2
-        node += 1
-    return Tree(smallest[:made], spread[:made], links[:made])
-
-
-@compiled
-def _widest_column(
-    rows: FloatArray, some: IntArray, weights: FloatArray, smallest: FloatArray
-) -> tuple[int, float, float]:
-    """The column in which some rows differ most, where to split it, and all differences.
-
-    Fills the ``smallest`` value of each column; the column is -1 if the rows are equal. Values
-    are integers: a zero counts as less than one.
-    """
+    table, links, order = forest.table, forest.links, forest.order
+    smallest = forest.smallest[node]
     split, threshold, widest, spread = -1, 0.0, 0.0, 0.0
-    for c in range(rows.shape[1]):
-        low = high = rows[some[0], c]
-        for i in range(1, len(some)):
-            value = rows[some[i], c]
+    for c in range(len(smallest)):
+        low = high = table[order[begin], c]
+        for i in range(begin + 1, end):
+            value = table[order[i], c]
             low, high = min(low, value), max(high, value)
         smallest[c] = low
         if high > low:
             above_zero = max(low, 0.5)
-            width = weights[c] * np.log(high / above_zero)
+            width = forest.weights[c] * np.log(high / above_zero)
             spread += width
             if width > widest:
                 split, threshold, widest = c, np.sqrt(above_zero * high), width
-    return split, threshold, spread
+    lacks = forest.lacks[order[begin]]
+    for i in range(begin + 1, end):
+        lacks &= forest.lacks[order[i]]
+    forest.spread[node], forest.threshold[node] = spread, threshold
+    links[node, LEFT], links[node, RIGHT], links[node, SPLIT] = -1, -1, split
+    links[node, FIRST], links[node, LAST], links[node, LACKS] = begin, end - 1, lacks
+
+
+@compiled
+def _split(forest: Forest, root: int, node: int) -> None:
+    """Split a box of rows at the column in which they differ most."""
+    links, made = forest.links, forest.made
+    begin, end = links[node, FIRST], links[node, LAST] + 1
+    rows = forest.order[begin:end]
+    middle = begin + _partition(forest.table, rows, links[node, SPLIT], forest.threshold[node])
+    first = root + made[root]
+    made[root] += 2
+    links[node, LEFT], links[node, RIGHT] = first, first + 1
+    _make_node(forest, first, begin, middle)
+    _make_node(forest, first + 1, middle, end)
 
 
 @compiled
@@ -111,24 +149,10 @@ def _partition(rows: FloatArray, some: IntArray, column: int, threshold: float) 
     return front
 
 
-def join_trees(trees: list[Tree]) -> tuple[Tree, IntArray]:
-    """All trees as one (children renumbered) and the node number of each root."""
-    root = np.cumsum([0, *(len(tree.spread) for tree in trees[:-1])], dtype=np.int64)
-    links = [
-        tree.links + np.where(tree.links[:, :1] < 0, 0, [[at, at, 0]])
-        for tree, at in zip(trees, root, strict=True)
-    ]
-    return Tree(
-        smallest=np.concatenate([tree.smallest for tree in trees]),
-        spread=np.concatenate([tree.spread for tree in trees]),
-        links=np.concatenate(links),
-    ), root
-
-
 class _Task(NamedTuple):
     """What stays the same during a search, and scratch space."""
 
-    forest: Tree
+    forest: Forest
     flows: Flows
     slack: float
     best: FloatArray
@@ -139,25 +163,30 @@ class _Task(NamedTuple):
 
 @compiled
 def search(
-    forest: Tree, root: IntArray, flows: Flows, slack: float, best: FloatArray, chosen: IntArray
-) -> int:
+    forest: Forest,
+    flows: Flows,
+    limits: tuple[float, int],
+    best: FloatArray,
+    chosen: IntArray,
+) -> tuple[int, bool]:
     """Branch and bound over boxes of mappings; improves ``best`` and ``chosen`` in place.
 
-    ``forest`` holds the trees of all groups behind one another, ``root[g]`` is the root of
-    group ``g``. A box is one node per group. Nothing that is left out is better than ``best``
-    by more than the share ``slack``. Returns the number of evaluations.
+    A box is one node per group. Nothing that is left out is better than ``best`` by more than a
+    share (the first of ``limits``), but for what another order of stages has at no higher cost. Of
+    mappings that are equal but for the names of groups with the same tree one is looked at.
+    Returns the number of evaluations, and whether that is all: after as many as the second of
+    ``limits`` it is not.
     """
-    groups, columns = len(root), forest.smallest.shape[1]
+    root, groups, columns = forest.root, len(forest.root), forest.smallest.shape[1]
+    slack, most = limits
     scratch = np.empty(flows.ports.shape[0])
     task = _Task(forest, flows, slack, best, np.empty(columns), np.empty(columns), scratch)
     stack = np.empty((64, groups), dtype=np.int64)
     bounds = np.empty((64, ANSWERS))
     box = root.copy()
-    top = group = calls = 0
-    _multiply_others(forest, box, group, task.others)
-    top = _push(task, box, (group, root[group]), (stack, bounds), top)
-    calls += 1
-    while top > 0:
+    _multiply_others(forest, box, 0, task.others)
+    top, calls = _push(task, box, (0, root[0]), (stack, bounds), 0), 1
+    while top > 0 and calls < most:
         top -= 1
         if not worthwhile(flows.objective, bounds[top], best, slack):
             continue
@@ -166,13 +195,15 @@ def search(
         if group < 0:
             _copy(bounds[top], best)
             for h in range(groups):
-                chosen[h] = forest.links[box[h], ROW]
+                chosen[h] = forest.order[forest.links[box[h], FIRST]]
             continue
         if top + 2 > len(stack):
             stack, bounds = _doubled(stack), _doubled(bounds)
+        if forest.links[box[group], LEFT] < 0:
+            _split(forest, root[group], box[group])
         top = _branch(task, box, group, (stack, bounds), top)
         calls += 2
-    return calls
+    return calls, top == 0
 
 
 @kernel
@@ -181,10 +212,10 @@ def _branch(
 ) -> int:
     """Push the halves of a box that may hold something better, the more promising one on top."""
     stack, bounds = frontier
-    node = box[group]
-    _multiply_others(task.forest, box, group, task.others)
-    first = _push(task, box, (group, task.forest.links[node, LEFT]), frontier, top)
-    second = _push(task, box, (group, task.forest.links[node, RIGHT]), frontier, first)
+    forest, node = task.forest, box[group]
+    _multiply_others(forest, box, group, task.others)
+    first = _push(task, box, (group, forest.links[node, LEFT]), frontier, top)
+    second = _push(task, box, (group, forest.links[node, RIGHT]), frontier, first)
     both = second == top + 2
     if both and better(task.flows.objective, bounds[top], bounds[top + 1]):
         _swap(stack[top], stack[top + 1])
@@ -204,8 +235,11 @@ def _push(
     stack, bounds = frontier
     group, node = half
     box[group] = node
+    if _is_left_out(task.forest, box, group):
+        return top
+    smallest = task.forest.smallest
     for c in range(len(task.volumes)):
-        task.volumes[c] = task.others[c] * task.forest.smallest[node, c]
+        task.volumes[c] = task.others[c] * smallest[node, c]
     cost(task.volumes, task.flows, task.scratch, bounds[top])
     objective = task.flows.objective
     if not acceptable(objective, bounds[top]):
@@ -217,7 +251,23 @@ def _push(
 
 
 @kernel
-def _multiply_others(forest: Tree, box: IntArray, group: int, others: FloatArray) -> None:
+def _is_left_out(forest: Forest, box: IntArray, group: int) -> bool:
+    """Is there for each of the box's mappings another that costs no more, elsewhere?"""
+    links, root = forest.links, forest.root
+    nothing, something = (1 << PAIRS) - 1, forest.late
+    for h in range(len(box)):
+        lacks = links[box[h], LACKS]
+        nothing &= lacks
+        something |= lacks >> PAIRS
+        if root[h] == root[group]:
+            low, high = min(h, group), max(h, group)
+            if links[box[low], FIRST] > links[box[high], LAST]:
+                return True
+    return bool(nothing & something != 0)
+
+
+@kernel
+def _multiply_others(forest: Forest, box: IntArray, group: int, others: FloatArray) -> None:
     first = 1 if group == 0 and len(box) > 1 else 0
     if len(box) == 1:
         for c in range(len(others)):
@@ -232,7 +282,7 @@ def _multiply_others(forest: Tree, box: IntArray, group: int, others: FloatArray
 
 
 @kernel
-def _widest_group(forest: Tree, box: IntArray) -> int:
+def _widest_group(forest: Forest, box: IntArray) -> int:
     """The group whose rows differ most, -1 if the box is a single mapping."""
     widest, group = 0.0, -1
     for h in range(len(box)):

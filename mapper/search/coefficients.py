@@ -124,9 +124,9 @@ class Coefficients:
 
     def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         table = np.zeros((len(order.stages), pricing.STAGE_FIELDS), dtype=np.int64)
-        for s, (operand, memory) in enumerate(order.stages):
+        for row, s in zip(table, order.listed, strict=True):
+            operand, memory = order.stages[s]
             is_output = operand == order.run.output
-            row = table[s]
             row[:] = self._stage(order.run, operand, memory.name, order.parent(s).name)
             row[pricing.COL_PARENT] = at[order.at_parent(s)]
             row[pricing.COL_CHILD] = at[order.at_child(s)]

@@ -67,4 +67,4 @@ def _where(some: Tilings, column: IntArray, value: int, what: str, run: Executio
         there = ", ".join(map(str, np.unique(column)))
         message = f"{what} cannot be {value}; with the other constraints there are {there}"
         raise InputError(Problem(message, where=f"operator {run.operator.name}"))
-    return Tilings(some.extent, some.spatial[mask], some.tiles[mask])
+    return some.where(mask)

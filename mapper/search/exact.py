@@ -19,6 +19,7 @@ from mapper.search.costs import ANSWERS, acceptable, better, value
 from mapper.search.pricing import FloatArray
 from mapper.search.problem import Problem
 from mapper.search.space import StageOrder, distinct_orders
+from mapper.search.terms import with_terms
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
@@ -79,8 +80,9 @@ def map_execution(
         price=price,
         objective=OBJECTIVES[objective],
     )
+    are_all = orders is None
     some = tuple(distinct_orders(run) if orders is None else orders)
-    found = _optimum(coefficients, some)
+    found = _optimum(coefficients, some, are_all=are_all)
     if found is None:
         raise _does_not_fit(coefficients, some)
     reached = value(OBJECTIVES[objective], found.cost)
@@ -104,28 +106,29 @@ class _Found:
     calls: int
 
 
-#: Coordinate descent begins under so many orders of stages, evenly spread.
+#: Coordinate descent begins under so many orders of stages, evenly spread, and then under as many
+#: of the most promising ones.
 _SEEDS = 4
 
-#: Passes over a sample of the tilings and over all of them: each finds the optimum but for
-#: this share, the last one exactly. Early ones skip almost everything, and what they find lets
-#: later ones skip as much.
+#: Passes over a sample of the tilings: each finds the optimum but for this share. An early one
+#: skips almost everything, and what it finds lets the next skip as much.
 _SAMPLED_SLACKS = (0.3, 0.03)
-_SLACKS = (0.03, 0.0)
 
 
-def _optimum(coefficients: Coefficients, orders: Iterable[StageOrder]) -> _Found | None:
+def _optimum(
+    coefficients: Coefficients, orders: Iterable[StageOrder], *, are_all: bool
+) -> _Found | None:
     """The best mapping under any of the orders of stages."""
     search = _Search(coefficients)
-    problems = [Problem(order, coefficients.model(order)) for order in orders]
+    problems = [
+        Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
+    ]
     search.sample(problems[:: -(-len(problems) // _SEEDS)])
     if not search.fits:
         search.sample(problems)
     left = search.left_of(problems)
-    search.sample(left)
-    left = search.left_of(left)
-    for slack in _SLACKS:
-        search.improve(left, Problem.search, slack)
+    search.sample(left[:_SEEDS])
+    search.improve(search.left_of(left), Problem.search, 0.0)
     return search.found()
 
 
@@ -143,8 +146,7 @@ class _Search:
         return acceptable(self.objective, self.best)
 
     def sample(self, problems: list[Problem]) -> None:
-        """Coordinate descent under each order and a search among the tilings that it looked at;
-        sorts ``problems``, promising ones first.
+        """Coordinate descent under each order and a search among the tilings that it looked at.
 
         A good mapping found early lets the search drop almost everything else.
         """
@@ -155,9 +157,9 @@ class _Search:
             reached[problem] = value(self.objective, here) if fits else math.inf
             if fits and better(self.objective, here, self.best):
                 self.best, self.winner = here, (problem, chosen)
-        problems.sort(key=reached.__getitem__)
+        promising = sorted(problems, key=reached.__getitem__)
         for slack in _SAMPLED_SLACKS:
-            self.improve(problems, Problem.explore, slack)
+            self.improve(promising, Problem.explore, slack)
 
     def _descended(self, problem: Problem) -> tuple[FloatArray, dict[str, int]]:
         here = np.full(ANSWERS, np.inf)
@@ -166,13 +168,12 @@ class _Search:
         return here, chosen
 
     def left_of(self, problems: list[Problem]) -> list[Problem]:
-        """Those of which tilings are left that may be part of something better."""
-        left = []
+        """Those of which tilings are left that may be part of something better, promising ones
+        first."""
         for problem in problems:
             self.calls += problem.narrow(self.best)
-            if not problem.is_done:
-                left.append(problem)
-        return left
+        left = [problem for problem in problems if not problem.is_done]
+        return sorted(left, key=Problem.bound)
 
     def improve(self, problems: list[Problem], improve: Improve, slack: float) -> None:
         for problem in problems:
@@ -193,7 +194,7 @@ class _Search:
 def _does_not_fit(coefficients: Coefficients, orders: tuple[StageOrder, ...]) -> InfeasibleError:
     """Names the memory that is most too small for the mapping that comes closest to fitting."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders)
+    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(

@@ -53,12 +53,13 @@ def group_factors(shape: Group, columns: IntArray, picked: list[Options | None])
     """
     given = [options for options in picked if options is not None]
     some, rows = given[0][0], len(given[0][1])
-    levels = np.ones((len(picked), rows, some.levels.shape[1]), dtype=np.int64)
+    levels = np.ones((len(picked), rows, len(some.depth) + 1), dtype=np.int64)
     spatial = np.ones((len(picked), rows, some.spatial.shape[1]), dtype=np.int64)
     for d, options in enumerate(picked):
         if options is not None:
-            levels[d] = options[0].levels[options[1]]
-            spatial[d] = options[0].spatial[options[1]]
+            tilings, numbers = options
+            levels[d] = tilings.chains.sizes[numbers[:, None], (*tilings.depth, -1)]
+            spatial[d] = tilings.spatial[numbers]
     return _filled(shape, columns, (levels, levels, spatial))
 
 

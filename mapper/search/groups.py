@@ -7,8 +7,9 @@ it) and are priced by the analytical model of the whole group.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from arch.datatypes import Bits
@@ -53,6 +54,10 @@ class Walked:
 WalkKey = tuple[tuple[str, ...], tuple[Loop, ...], bool]
 
 
+#: Finds ways to run a group beside what others keep in memories.
+_Ways = Callable[[Group, Homes, Occupied], tuple[FusedUnit, ...]]
+
+
 @dataclass(slots=True)
 class GroupSearch:
     """Finds the best way of each group once, whatever its tensors are called."""
@@ -61,22 +66,31 @@ class GroupSearch:
     memory: Memory
     least_tiles: int = 1
     walks: dict[WalkKey, Walked] = field(default_factory=dict)
-    known: dict[Hashable, tuple[Group, FusedUnit | None]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Group, tuple[FusedUnit, ...]]] = field(default_factory=dict)
 
     def best(self, names: tuple[str, ...], homes: Homes, occupied: Occupied) -> FusedUnit | None:
         """``None`` if the operators cannot be a group or do not fit as one."""
+        found = self._found(names, homes, occupied, self._searched)
+        return found[0] if found else None
+
+    def by_loops(self, names: tuple[str, ...]) -> tuple[FusedUnit, ...]:
+        """For each set of loops that the group can be tiled over, the way of least traffic."""
+        return self._found(names, {}, {}, self._by_loops)
+
+    def _found(
+        self, names: tuple[str, ...], homes: Homes, occupied: Occupied, search: _Ways
+    ) -> tuple[FusedUnit, ...]:
         workload = self.mapped.setting.workload
         operators = tuple(workload.operator(name) for name in names)
         if why_not(workload, operators):
-            return None
+            return ()
         group = group_of(workload, names)
-        key = self._key(group, homes, occupied)
+        key = search.__name__, self._key(group, homes, occupied)
         if key not in self.known:
-            self.known[key] = group, self._searched(group, homes, occupied)
+            self.known[key] = group, search(group, homes, occupied)
         like, found = self.known[key]
-        if found is None:
-            return None
-        return replace(found, fused=_renamed(found.fused, _tensors(like), group))
+        tensors = _tensors(like)
+        return tuple(replace(one, fused=_renamed(one.fused, tensors, group)) for one in found)
 
     def walked(self, group: Group, tiles: tuple[Loop, ...], retained: bool) -> Walked:
         key = tuple(o.name for o in group.operators), tiles, retained
@@ -101,19 +115,19 @@ class GroupSearch:
             tuple(sorted(occupied.items())),
         )
 
-    def _searched(self, group: Group, homes: Homes, occupied: Occupied) -> FusedUnit | None:
-        best: FusedUnit | None = None
-        priced = 0
+    def _searched(self, group: Group, homes: Homes, occupied: Occupied) -> tuple[FusedUnit, ...]:
+        ways = self._ways(group, homes, occupied)
+        priced = (found for way in ways if (found := self._priced(way, homes, occupied)))
+        first = list(itertools.islice(priced, PRICED_WAYS))
+        return (min(first, key=self._value),) if first else ()
+
+    def _by_loops(self, group: Group, homes: Homes, occupied: Occupied) -> tuple[FusedUnit, ...]:
+        found: dict[frozenset[str], FusedUnit] = {}
         for way in self._ways(group, homes, occupied):
-            found = self._priced(way, homes, occupied)
-            if found is None:
-                continue
-            if best is None or self._value(found) < self._value(best):
-                best = found
-            priced += 1
-            if priced == PRICED_WAYS:
-                break
-        return best
+            loops = frozenset(loop.dim for loop in way.fused.tiles)
+            if loops not in found and (priced := self._priced(way, homes, occupied)):
+                found[loops] = priced
+        return tuple(found.values())
 
     def _value(self, found: FusedUnit) -> float:
         return found.cost.value(self.mapped.setting.objective)

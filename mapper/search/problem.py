@@ -7,24 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mapper.search import pricing
-from mapper.search.boxes import Tree, grow_tree, join_trees, search
-from mapper.search.costs import ANSWERS, cost
-from mapper.search.descent import descend, promising, sensitivities, undominated
-from mapper.search.factors import are_alike, column_table
-from mapper.search.flows import Flows, compacted, decisive, flows
+from mapper.search.boxes import plant, search
+from mapper.search.canonical import Canonical, combined
+from mapper.search.costs import ANSWERS, cost, value
+from mapper.search.descent import Rows, descend, narrow, sensitivities, undominated
+from mapper.search.flows import Flows
 from mapper.search.pricing import FloatArray, IntArray
 from mapper.search.space import StageOrder
-
-#: dim -> the number of its tiling, one per row
-Picked = dict[str, IntArray]
+from mapper.search.terms import Picked, Terms
 
 #: Tilings that coordinate descent looks at, of a dimension alone and of one that is counted
 #: together with others; what it misses the search finds.
 _SAMPLE_ALONE, _SAMPLE = 1024, 48
 
-#: So many tilings of a dimension are first bounded in blocks.
-_MANY = 500
+#: Evaluations after which rows are first compared with each other.
+_FEW_CALLS, _ANY_CALLS = 1000, 1 << 62
 
 #: With how many rows a row is compared to see whether it is dominated.
 _FRONT = 128
@@ -37,10 +34,11 @@ _LEAST_WEIGHT = 1e-3
 
 @dataclass(slots=True)
 class Tables:
-    """Per group, rows of factors and which tilings they stand for."""
+    """Per group, rows of factors, which tilings they stand for, and what these lack."""
 
     rows: list[FloatArray]
     picked: list[Picked]
+    lacks: list[IntArray]
 
     @property
     def is_empty(self) -> bool:
@@ -48,53 +46,37 @@ class Tables:
         return not all(map(len, self.rows))
 
     def keep(self, group: int, which: IntArray | NDArray[np.bool_]) -> None:
-        self.rows[group] = np.ascontiguousarray(self.rows[group][which])
+        self.rows[group] = self.rows[group][which]
         self.picked[group] = {dim: chosen[which] for dim, chosen in self.picked[group].items()}
+        self.lacks[group] = self.lacks[group][which]
 
     def copy(self) -> Tables:
-        return Tables(list(self.rows), list(self.picked))
+        return Tables(list(self.rows), list(self.picked), list(self.lacks))
 
 
 class Problem:
     """One order of stages and the cost of its mappings.
 
     Tilings that cannot be part of a better mapping are left out once and for all: ``best`` in
-    the calls below never gets worse.
+    the calls below never gets worse. Where all orders of stages are searched (``of_many``), so are
+    mappings that another order has at no higher cost.
     """
 
-    def __init__(self, order: StageOrder, model: pricing.Model) -> None:
+    def __init__(self, order: StageOrder, terms: Terms, *, of_many: bool) -> None:
         self.order = order
-        self.groups = order.run.counts.groups
-        self._whole = flows(model)
-        deciding = decisive(self._whole)
-        columns, self.flows = compacted(self._whole, deciding)
-        self._every = column_table(order.run, order.columns)
-        self._columns = self._every[columns]
-        self._decisive = np.searchsorted(columns, deciding)
-        used = [order.columns[c].kind for c in columns]
-        self._first = np.array([_SPLIT_FIRST.get(kind, 0.0) for kind in used])
-        self._held = [i for i, kind in enumerate(used) if kind == "held"]
-        self._twins = self._find_twins()
+        self.terms = terms
+        self.groups = terms.groups
+        self.flows = terms.flows
+        self._first = np.array([_SPLIT_FIRST.get(kind, 0.0) for kind in terms.kinds])
+        self._held = [i for i, kind in enumerate(terms.kinds) if kind == "held"]
         self._weights = np.maximum(self._first, 1.0)
-        self._sampled: Tables | None = None
+        self._canonical = Canonical(order, terms.waited_for) if of_many else None
+        self._late = self._canonical.late if self._canonical else 0
+        self._lacks: dict[str, IntArray] = {}
         self._dims = [dim for group in self.groups for dim in group]
+        self._sampled: Tables | None = None
         self._alone: Tables | None = None
         self._kept: Tables | None = None
-        self._forest: tuple[Tree, IntArray] | None = None
-        self._filtered_at = np.full(ANSWERS, np.inf)
-
-    def _find_twins(self) -> list[int]:
-        """Per group the first one with the same tilings and factors (height and width)."""
-        shapes = [self.order.shape(group, frozenset(group)) for group in self.groups]
-        tilings = [[self.order.tilings(dim) for dim in group] for group in self.groups]
-        return [
-            next(
-                h
-                for h in range(g + 1)
-                if h == g or (tilings[h] == tilings[g] and are_alike(shapes[h], shapes[g]))
-            )
-            for g in range(len(self.groups))
-        ]
 
     def descend(self, best: FloatArray) -> tuple[int, dict[str, int]]:
         """Coordinate descent from the smallest tiles, on a sample; fills ``best``."""
@@ -107,7 +89,6 @@ class Problem:
                     for group in self.groups
                 ]
             )
-            self._drop_dominated(tables)
             self._sampled = tables
         start = [int(np.argmin(rows[:, self._held].sum(axis=1))) for rows in tables.rows]
         calls, at = _descend(tables.rows, start, self.flows, best)
@@ -126,7 +107,7 @@ class Problem:
     def _sample(self, dim: str, most: int) -> IntArray:
         """Of what is left of a dimension's tilings all, or evenly spaced ones."""
         if self._alone is None:
-            return _sample(len(self.order.tilings(dim)), most)
+            return _sample(len(self.order.listed_tilings(dim)), most)
         numbers = self._alone.picked[self._dims.index(dim)][dim]
         return numbers[_sample(len(numbers), most)]
 
@@ -135,48 +116,64 @@ class Problem:
         """Has a dimension no tiling left that may be part of something better?"""
         return self._alone is not None and self._alone.is_empty
 
+    def bound(self) -> float:
+        """The objective that no combination of what is left is below."""
+        assert self._alone is not None
+        least = np.prod([rows.min(axis=0) for rows in self._alone.rows], axis=0)
+        answer = np.empty(ANSWERS)
+        cost(least, self.flows, np.empty(len(self.flows.ports)), answer)
+        return value(self.flows.objective, answer)
+
     def narrow(self, best: FloatArray) -> int:
         """Leave out tilings that cannot be part of a better mapping, each dimension on its own."""
         if self._alone is not None:
             return self._filter(self._alone, 0.0, best)
+        terms, order = self.terms, self.order
         alone = [(group, dim) for group in self.groups for dim in group]
-        bounds = [self._blocks(group, dim) for group, dim in alone]
+        bounds = [terms.blocks(order, group, dim) for group, dim in alone]
         rows = [
-            self._every_tiling(group, dim) if bound is None else bound
+            terms.alone(order, group, dim) if bound is None else bound
             for (group, dim), bound in zip(alone, bounds, strict=True)
         ]
-        self._alone = Tables(
-            rows, [{d: np.arange(len(r))} for (_, d), r in zip(alone, rows, strict=True)]
-        )
+        picked = [{dim: np.arange(len(r))} for (_, dim), r in zip(alone, rows, strict=True)]
+        self._alone = Tables(rows, picked, [_nothing(r) for r in rows])
         calls = self._filter(self._alone, 0.0, best)
-        if self.is_done or not any(bound is not None for bound in bounds):
+        if self.is_done:
             return calls
         for i, (group, dim) in enumerate(alone):
-            if bounds[i] is not None:
-                numbers = self.order.tilings(dim).blocks.rows(self._alone.picked[i][dim])
-                self._alone.picked[i] = {dim: numbers}
-                self._alone.rows[i] = self.order.factors_of(self._columns, group, {dim: numbers})
+            self._look_closer(self._alone, i, group, dim, in_blocks=bounds[i] is not None)
         return calls + self._filter(self._alone, 0.0, best)
 
-    def _blocks(self, group: tuple[str, ...], dim: str) -> FloatArray | None:
-        """Bounds of many tilings, block by block; ``None`` if they had better be looked at."""
-        if len(self.order.tilings(dim)) < _MANY:
-            return None
-        return self.order.blocks_of(self._columns, group, dim)
+    def _look_closer(
+        self, alone: Tables, at: int, group: tuple[str, ...], dim: str, *, in_blocks: bool
+    ) -> None:
+        """Of what is left of a dimension: tilings instead of blocks, and what they lack."""
+        if in_blocks:
+            numbers = self.order.listed_tilings(dim).blocks.rows(alone.picked[at][dim])
+            alone.picked[at] = {dim: numbers}
+            alone.rows[at] = self.terms.factors(self.order, group, {dim: numbers})
+        alone.lacks[at] = self._lacking(alone.picked[at])
 
-    def _every_tiling(self, group: tuple[str, ...], dim: str) -> FloatArray:
-        every = np.arange(len(self.order.tilings(dim)))
-        return self.order.factors_of(self._columns, group, {dim: every})
+    def _lacking(self, picked: Picked) -> IntArray:
+        """What combinations of tilings lack."""
+        if self._canonical is None:
+            return _nothing(next(iter(picked.values())))
+        for dim in picked:
+            if dim not in self._lacks:
+                tilings = self.order.listed_tilings(dim)
+                self._lacks[dim] = self._canonical.lacks(dim, tilings)
+        return combined([self._lacks[dim][numbers] for dim, numbers in picked.items()])
 
     def polish(self, chosen: dict[str, int]) -> tuple[int, dict[str, int]]:
         """Coordinate descent from an optimum: as good, and less time is exposed."""
         picked = []
         for group in self.groups:
-            sampled = {d: _sample(len(self.order.tilings(d)), _most(group)) for d in group}
+            sampled = {d: _sample(len(self.order.listed_tilings(d)), _most(group)) for d in group}
             options = {d: np.union1d(some, chosen[d]) for d, some in sampled.items()}
             picked.append(_combinations(options))
+        whole = self.terms.whole
         rows = [
-            self.order.factors_of(self._every, group, one)
+            self.terms.factors(self.order, group, one, every=True)
             for group, one in zip(self.groups, picked, strict=True)
         ]
         start = [
@@ -185,8 +182,8 @@ class Problem:
         ]
         best = np.empty(ANSWERS)
         volumes = np.prod([table[row] for table, row in zip(rows, start, strict=True)], axis=0)
-        cost(volumes, self._whole, np.empty(len(self._whole.ports)), best)
-        calls, at = _descend(rows, start, self._whole, best)
+        cost(volumes, whole, np.empty(len(whole.ports)), best)
+        calls, at = _descend(rows, start, whole, best)
         return calls, _chosen(at, picked)
 
     def explore(self, best: FloatArray, slack: float) -> tuple[int, dict[str, int] | None]:
@@ -194,58 +191,51 @@ class Problem:
         if self._kept is not None:
             return 0, None
         assert self._sampled is not None
-        tables = self._sampled.copy()
-        calls = self._filter(tables, slack, best)
-        if tables.is_empty:
-            return calls, None
-        more, found = self._branch(tables, self._grown(tables), slack, best)
-        return calls + more, found
+        return self._searched(self._sampled.copy(), slack, best)
 
     def search(self, best: FloatArray, slack: float) -> tuple[int, dict[str, int] | None]:
         """Improve ``best`` until nothing here is better by more than ``slack``."""
-        tables, calls = self._narrowed(best)
-        if tables.is_empty:
-            return calls, None
-        if self._forest is None:
-            self._forest = self._grown(tables)
-        more, found = self._branch(tables, self._forest, slack, best)
-        return calls + more, found
-
-    def _grown(self, tables: Tables) -> tuple[Tree, IntArray]:
-        trees: list[tuple[FloatArray, Tree]] = []
-        for rows in _joined_constants(tables.rows):
-            # Height and width of an image often have the same tilings.
-            grown = (tree for others, tree in trees if np.array_equal(others, rows))
-            trees.append((rows, next(grown, None) or grow_tree(rows, self._weights)))
-        return join_trees([tree for _, tree in trees])
-
-    def _branch(
-        self, tables: Tables, forest: tuple[Tree, IntArray], slack: float, best: FloatArray
-    ) -> tuple[int, dict[str, int] | None]:
-        chosen = np.full(len(forest[1]), -1, dtype=np.int64)
-        calls = search(*forest, self.flows, slack, best, chosen)
-        if chosen[0] < 0:
-            return calls, None
-        many = [i for i, rows in enumerate(tables.rows) if len(rows) > 1]
-        at = np.zeros(len(tables.rows), dtype=np.int64)
-        at[many] = chosen[: len(many)]
-        return calls, _chosen(at, tables.picked)
-
-    def _narrowed(self, best: FloatArray) -> tuple[Tables, int]:
-        """What may still be better than ``best``, and evaluations."""
         calls = 0
         if self._kept is None:
             calls = self.narrow(best)
             self._kept = self._combined()
-        elif np.array_equal(self._filtered_at, best):
-            return self._kept, 0
-        self._filtered_at = best.copy()
-        before = [len(rows) for rows in self._kept.rows]
-        if all(before):
-            calls += self._filter(self._kept, 0.0, best)
-        if [len(rows) for rows in self._kept.rows] != before:
-            self._forest = None
-        return self._kept, calls
+        more, found = self._searched(self._kept, slack, best)
+        return calls + more, found
+
+    def _searched(
+        self, tables: Tables, slack: float, best: FloatArray
+    ) -> tuple[int, dict[str, int] | None]:
+        """Search, and if that takes long, among fewer rows; ``tables`` become shorter then."""
+        if tables.is_empty:
+            return 0, None
+        calls, found, is_done = self._branch(tables, (slack, _FEW_CALLS), best)
+        if is_done:
+            return calls, found
+        self._drop_dominated(tables)
+        calls += self._filter(tables, slack, best)
+        if tables.is_empty:
+            return calls, found
+        more, later, _ = self._branch(tables, (slack, _ANY_CALLS), best)
+        return calls + more, later or found
+
+    def _branch(
+        self, tables: Tables, limits: tuple[float, int], best: FloatArray
+    ) -> tuple[int, dict[str, int] | None, bool]:
+        single = [i for i, rows in enumerate(tables.rows) if len(rows) == 1]
+        many = [i for i, rows in enumerate(tables.rows) if len(rows) > 1]
+        rows = [tables.rows[i] for i in many]
+        lacks = [tables.lacks[i] for i in many]
+        if single:  # there is nothing to choose
+            rows.append(np.prod([tables.rows[i] for i in single], axis=0))
+            lacks.append(combined([tables.lacks[i] for i in single]))
+        forest, first = plant(rows, lacks, self._weights, self._late)
+        chosen = np.full(len(first), -1, dtype=np.int64)
+        calls, is_done = search(forest, self.flows, limits, best, chosen)
+        if chosen[0] < 0:
+            return calls, None, is_done
+        at = np.zeros(len(tables.rows), dtype=np.int64)
+        at[many] = (chosen - first)[: len(many)]
+        return calls, _chosen(at, tables.picked), is_done
 
     def _combined(self) -> Tables:
         """Per group the combinations of those tilings that are promising on their own.
@@ -257,56 +247,57 @@ class Problem:
             return self._alone
         kept = {d: one[d] for d, one in zip(self._dims, self._alone.picked, strict=True)}
         single = dict(zip(self._dims, self._alone.rows, strict=True))
-        found = self._tables(
+        return self._tables(
             [_combinations({d: kept[d] for d in group}) for group in self.groups], single
         )
-        self._drop_dominated(found)
-        return found
 
     def _tables(self, picked: list[Picked], known: dict[str, FloatArray] | None = None) -> Tables:
         """The factors of what is picked; those of a single dimension may be known already."""
         rows: list[FloatArray] = []
         for g, (group, one) in enumerate(zip(self.groups, picked, strict=True)):
-            twin = self._twins[g]
+            twin = self.terms.twins[g]
             if known and len(group) == 1:
                 rows.append(known[group[0]])
-            elif twin < g and _are_equal(picked[twin], one):
+            elif twin < g and self._are_equal(picked[twin], one):
                 rows.append(rows[twin])
             else:
-                rows.append(self.order.factors_of(self._columns, group, one))
-        return Tables(rows, picked)
+                rows.append(self.terms.factors(self.order, group, one))
+        return Tables(rows, picked, [self._lacking(one) for one in picked])
+
+    def _are_equal(self, one: Picked, other: Picked) -> bool:
+        """Are the same tilings picked, dimension by dimension?"""
+        tilings = self.order.listed_tilings
+        return all(
+            tilings(d) == tilings(e) and np.array_equal(one[d], other[e])
+            for d, e in zip(one, other, strict=True)
+        )
 
     def _drop_dominated(self, tables: Tables) -> None:
         """Leave out rows that another row of the group is better than whatever the others are."""
-        seen: dict[int, tuple[FloatArray, IntArray]] = {}
-        for g, rows in enumerate(tables.rows):
-            if id(rows) not in seen:
-                narrow = rows[:, self._decisive]
-                order = np.argsort(np.log1p(narrow).sum(axis=1), kind="stable")
-                kept = order[undominated(np.ascontiguousarray(narrow[order]), _FRONT)]
-                seen[id(rows)] = rows, np.sort(kept)
-            tables.keep(g, seen[id(rows)][1])
+        seen: dict[int, tuple[FloatArray, IntArray, IntArray]] = {}
+        for g, (rows, lacks) in enumerate(zip(tables.rows, tables.lacks, strict=True)):
+            if id(rows) in seen and np.array_equal(seen[id(rows)][1], lacks):
+                tables.keep(g, seen[id(rows)][2])
+                continue
+            narrow_rows = rows[:, self.terms.deciding]
+            order = np.argsort(np.log1p(narrow_rows).sum(axis=1), kind="stable")
+            kept = order[undominated(narrow_rows[order], lacks[order], _FRONT)]
+            seen[id(rows)] = rows, lacks, np.sort(kept)
+            tables.keep(g, seen[id(rows)][2])
 
     def _filter(self, tables: Tables, slack: float, best: FloatArray) -> int:
         """Drop rows that cannot be part of a better mapping, until nothing changes.
 
         Shortens ``tables`` in place; returns evaluations.
         """
-        calls, changed = 0, True
-        smallest = np.array([rows.min(axis=0) for rows in tables.rows])
-        while changed:
-            changed = False
-            for g, rows in enumerate(tables.rows):
-                others = np.prod(np.delete(smallest, g, axis=0), axis=0)
-                mask = promising(rows, others, self.flows, slack, best)
-                calls += len(rows)
-                if mask.all():
-                    continue
-                changed = True
-                tables.keep(g, mask)
-                if not mask.any():
-                    return calls
-                smallest[g] = tables.rows[g].min(axis=0)
+        first = np.cumsum([0, *map(len, tables.rows)], dtype=np.int64)
+        mask = np.ones(first[-1], dtype=np.bool_)
+        rows = Rows(np.concatenate(tables.rows), first, np.concatenate(tables.lacks), self._late)
+        calls: int = narrow(rows, self.flows, slack, best, mask)
+        for g in range(len(tables.rows)):
+            kept = mask[first[g] : first[g + 1]]
+            if not kept.all():
+                tables.keep(g, kept)
         return calls
 
 
@@ -319,19 +310,8 @@ def _descend(
     return calls, chosen - first[:-1]
 
 
-def _are_equal(one: Picked, other: Picked) -> bool:
-    """Are the same tilings picked, dimension by dimension?"""
-    pairs = zip(one.values(), other.values(), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)
-
-
-def _joined_constants(rows: list[FloatArray]) -> list[FloatArray]:
-    """The tables, those of a single row multiplied into another: there is nothing to choose."""
-    constant = np.prod([table[0] for table in rows if len(table) == 1], axis=0)
-    many = [table for table in rows if len(table) > 1]
-    if not many:
-        return [np.reshape(constant, (1, -1)).copy()]
-    return [many[0] * constant, *many[1:]]
+def _nothing(rows: FloatArray | IntArray) -> IntArray:
+    return np.zeros(len(rows), dtype=np.int64)
 
 
 def _combinations(options: Picked) -> Picked:
@@ -347,7 +327,7 @@ def _most(group: tuple[str, ...]) -> int:
 
 def _sample(count: int, most: int) -> IntArray:
     """All of a few options, evenly spaced ones of many."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+    return np.arange(count) if count <= most else np.arange(most) * (count - 1) // (most - 1)
 
 
 def _chosen(rows: IntArray, picked: list[Picked]) -> dict[str, int]:

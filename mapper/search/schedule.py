@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mapper.cost import InfeasibleError
 from mapper.order import Order, best_order, reordered
 from mapper.placement import shared_memory, tensor_bits
 from mapper.plan import Plan, Unit
-from mapper.search.groups import GroupSearch
+from mapper.search.groups import GroupSearch, Walked, WalkKey
 from mapper.search.least import least
 from mapper.search.units import Cost, Mapped, Setting
 from mapper.workload.graph import Workload
@@ -92,30 +92,46 @@ Kept = frozenset[str]
 
 def best_schedule(setting: Setting, options: Options | None = None) -> Schedule:
     """Raises ``InfeasibleError`` for the first operator that the hardware cannot run."""
-    order = best_order(setting.workload)
-    ordered = Setting(
-        workload=reordered(setting.workload, order.operators),
-        architecture=setting.architecture,
-        price=setting.price,
-        cost=setting.cost,
-        objective=setting.objective,
-    )
-    return _Program(ordered, options or Options()).solve(order)
+    return Schedules(setting).best(options or Options())
+
+
+class Schedules:
+    """Schedules of one workload under different options. What they share (the order, mappings,
+    tiles of groups, the bound) is found once; ``setting`` has the workload in that order."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.order = best_order(setting.workload)
+        self.setting = replace(setting, workload=reordered(setting.workload, self.order.operators))
+        self.mapped = Mapped(self.setting)
+        self.memory = shared_memory(setting.architecture)
+        self._walks: dict[WalkKey, Walked] = {}
+        self._groups: dict[int, GroupSearch] = {}
+        self.least = least(self.setting.workload, setting.architecture, setting.price)
+
+    def best(self, options: Options) -> Schedule:
+        return _Program(self, options).solve(self.order)
+
+    def groups(self, least_tiles: int) -> GroupSearch | None:
+        """Ways to run groups in at least so many tiles, if there is a memory for it."""
+        if self.memory is None:
+            return None
+        if least_tiles not in self._groups:
+            search = GroupSearch(self.mapped, self.memory, least_tiles, self._walks)
+            self._groups[least_tiles] = search
+        return self._groups[least_tiles]
 
 
 class _Program:
-    def __init__(self, setting: Setting, options: Options) -> None:
-        self.setting = setting
+    def __init__(self, shared: Schedules, options: Options) -> None:
+        self.setting = shared.setting
         self.options = options
-        self.workload = setting.workload
-        self.mapped = Mapped(setting)
-        self.memory = shared_memory(setting.architecture)
-        self.groups = (
-            GroupSearch(self.mapped, self.memory, options.least_tiles) if self.memory else None
-        )
-        self.least = least(self.workload, setting.architecture, setting.price)
+        self.workload = shared.setting.workload
+        self.mapped = shared.mapped
+        self.memory = shared.memory
+        self.groups = shared.groups(options.least_tiles)
         self.last_use = _last_uses(self.workload)
-        self.rest = [self.least.from_operator(at) for at in range(len(self.workload.operators) + 1)]
+        count = len(self.workload.operators)
+        self.rest = [shared.least.from_operator(at) for at in range(count + 1)]
 
     def solve(self, order: Order) -> Schedule:
         plain = self._plain()

@@ -35,10 +35,13 @@ from mapper.search.tilings import IntArray, Room, Tilings, tilings
 @dataclass(slots=True)
 class Common:
     """What orders of stages of the same operator on the same unit have in common, made when first
-    needed: groups of which some dimensions are picked, classes of dimensions, contended axes."""
+    needed: groups of which some dimensions are picked; of each dimension its class, the operands
+    that it indexes, how far it may be unrolled; contended axes."""
 
     shapes: dict[tuple[tuple[str, ...], frozenset[str]], Group] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
+    dependent: dict[str, frozenset[int]] = field(default_factory=dict)
+    rooms: dict[str, tuple[Room, ...]] = field(default_factory=dict)
     contended: tuple[str, ...] | None = None
 
 
@@ -51,6 +54,17 @@ class StageOrder:
     common: Common = field(default_factory=Common)
     constraint: Constraint = FREE
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
+    _listed_tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def listed(self) -> tuple[int, ...]:
+        """The positions of the stages operand by operand, from the outermost.
+
+        Columns follow this order, so that they mean the same in all orders of the same stages.
+        """
+        paths = self.run.paths
+        places = ((operand, paths[operand].index(memory)) for operand, memory in self.stages)
+        return tuple(at for _, at in sorted((place, at) for at, place in enumerate(places)))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -58,7 +72,8 @@ class StageOrder:
 
     def _columns(self) -> Iterator[Column]:
         output = self.run.output
-        for stage, (operand, memory) in enumerate(self.stages):
+        for stage in self.listed:
+            operand, memory = self.stages[stage]
             yield self.at_parent(stage)
             yield self.at_child(stage)
             yield Column("held", operand, stage, memory.replicated_over)
@@ -132,22 +147,41 @@ class StageOrder:
             self._tilings[dim] = self._make_tilings(dim)
         return self._tilings[dim]
 
+    def listed_tilings(self, dim: str) -> Tilings:
+        """The same in the same order, with the stages as ``listed``: many orders of stages share
+        them."""
+        if dim not in self._listed_tilings:
+            self._listed_tilings[dim] = self.tilings(dim).listed(self.listed)
+        return self._listed_tilings[dim]
+
     def _make_tilings(self, dim: str) -> Tilings:
-        rooms = tuple(
-            Room(axis.size if self._takes(axis, dim) else 1, axis.name in self.contended)
-            for axis in self.run.intrinsic.axes
-        )
-        whole = dim in self.run.operator.whole_dims
+        dependent = self._dependent(dim)
+        is_whole = dim in self.run.operator.whole_dims
         splits = tuple(
-            dim in self.run.counts.operands[op].dims and not (whole and not memory.replicated_over)
-            for op, memory in self.stages
+            operand in dependent and not (is_whole and not memory.replicated_over)
+            for operand, memory in self.stages
         )
-        steps = tuple(
-            memory.is_latch and dim in self.run.counts.operands[op].dims
-            for op, memory in self.stages
-        )
-        every = tilings(self.run.operator.extents[dim], rooms, splits, steps)
+        steps = tuple(memory.is_latch and operand in dependent for operand, memory in self.stages)
+        every = tilings(self.run.operator.extents[dim], self._rooms(dim), splits, steps)
+        if self.constraint is FREE:
+            return every
         return self.constraint.among(dim, self.run, self.stages, every)
+
+    def _dependent(self, dim: str) -> frozenset[int]:
+        """The operands that the dimension indexes."""
+        known, operands = self.common.dependent, self.run.counts.operands
+        if dim not in known:
+            known[dim] = frozenset(i for i, operand in enumerate(operands) if dim in operand.dims)
+        return known[dim]
+
+    def _rooms(self, dim: str) -> tuple[Room, ...]:
+        known = self.common.rooms
+        if dim not in known or self.constraint is not FREE:
+            known[dim] = tuple(
+                Room(axis.size if self._takes(axis, dim) else 1, axis.name in self.contended)
+                for axis in self.run.intrinsic.axes
+            )
+        return known[dim]
 
     def _takes(self, axis: Axis, dim: str) -> bool:
         may = self.constraint.may_unroll(dim, axis.name)

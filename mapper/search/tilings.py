@@ -11,9 +11,10 @@ other loop could be moved below the stage without changing a tile, and only repe
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -23,37 +24,77 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Tilings:
-    """One row per tiling: ``spatial[row, axis]`` factors and ``tiles[row, stage]`` sizes."""
+class Chains:
+    """One row per tiling: ``spatial[row, axis]`` factors, and ``sizes[row, depth]`` of the tile
+    after so many splits; the last one is what one step takes."""
 
     extent: int
     spatial: IntArray
-    tiles: IntArray
-
-    def __len__(self) -> int:
-        return len(self.tiles)
-
-    @cached_property
-    def levels(self) -> IntArray:
-        """Tile sizes per stage and, in the last column, of one step of the compute unit."""
-        step = np.minimum(np.prod(self.spatial, axis=1, dtype=np.int64), self.extent)
-        return np.concatenate([self.tiles, step[:, None]], axis=1)
+    sizes: IntArray
 
     @cached_property
     def blocks(self) -> Blocks:
         """The rows in runs that are unrolled alike and have the same outermost tile."""
-        split = np.argmax(self.tiles < self.extent, axis=1)
-        outermost = self.tiles[np.arange(len(self)), split]
+        is_whole = self.sizes >= self.extent
+        outermost = np.where(is_whole, 0, self.sizes).max(axis=1)
+        whole = is_whole.sum(axis=1)
         same = (self.spatial[1:] == self.spatial[:-1]).all(axis=1)
-        same &= (outermost[1:] == outermost[:-1]) & (split[1:] == split[:-1])
+        same &= (outermost[1:] == outermost[:-1]) & (whole[1:] == whole[:-1])
         first = np.flatnonzero(np.append(True, ~same))
         return Blocks(
             first=first,
-            count=np.diff(first, append=len(self)),
+            count=np.diff(first, append=len(self.sizes)),
             spatial=self.spatial[first],
-            largest=np.maximum.reduceat(self.levels, first, axis=0),
-            smallest=np.minimum.reduceat(self.levels, first, axis=0),
+            largest=np.maximum.reduceat(self.sizes, first, axis=0),
+            smallest=np.minimum.reduceat(self.sizes, first, axis=0),
         )
+
+
+@dataclass(frozen=True)
+class Tilings:
+    """``chains`` of tiles, of which a stage has the one after ``depth[stage]`` splits."""
+
+    chains: Chains
+    depth: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.chains.sizes)
+
+    @property
+    def extent(self) -> int:
+        return self.chains.extent
+
+    @property
+    def spatial(self) -> IntArray:
+        """``[row, axis]``: factors."""
+        return self.chains.spatial
+
+    @cached_property
+    def tiles(self) -> IntArray:
+        """``[row, stage]``: sizes."""
+        return self.chains.sizes[:, self.depth]
+
+    @cached_property
+    def levels(self) -> IntArray:
+        """Tile sizes per stage and, in the last column, of one step of the compute unit."""
+        return self.chains.sizes[:, (*self.depth, -1)]
+
+    @property
+    def blocks(self) -> Blocks:
+        """Runs of rows, with their levels."""
+        every, columns = self.chains.blocks, (*self.depth, -1)
+        return replace(
+            every, largest=every.largest[:, columns], smallest=every.smallest[:, columns]
+        )
+
+    def listed(self, stages: tuple[int, ...]) -> Tilings:
+        """The same with the stages in another order."""
+        return Tilings(self.chains, tuple(self.depth[stage] for stage in stages))
+
+    def where(self, mask: NDArray[np.bool_]) -> Tilings:
+        """Some of them."""
+        chains = Chains(self.extent, self.spatial[mask], self.chains.sizes[mask])
+        return Tilings(chains, self.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +128,6 @@ class Room:
     contended: bool
 
 
-@lru_cache(maxsize=1 << 12)
 def tilings(
     extent: int,
     rooms: tuple[Room, ...],
@@ -99,19 +139,31 @@ def tilings(
     ``rooms[axis]`` bounds its unrolling there; ``splits[stage]`` says whether the dimension
     may be split right above that stage, ``steps[stage]`` whether a tile there is one step's.
     """
-    free = steps.index(True) if steps and any(steps) else len(splits)
-    length = sum(splits[:free])
-    depth = np.full(len(splits), length + 1, dtype=np.int64)
-    depth[:free] = np.cumsum(splits[:free], dtype=np.int64)
-    spatial, tiles = [], []
+    depth, length = depths(splits, steps or (False,) * len(splits))
+    return Tilings(chains(extent, rooms, length), depth)
+
+
+def depths(splits: tuple[bool, ...], steps: tuple[bool, ...]) -> tuple[tuple[int, ...], int]:
+    """How often a dimension has been split at each stage at most, and how often in all; from the
+    first stage on whose tile is one step's, once more."""
+    free = steps.index(True) if True in steps else len(splits)
+    found = tuple(itertools.accumulate(splits[:free]))
+    length = int(found[-1]) if found else 0
+    return tuple(map(int, found)) + (length + 1,) * (len(splits) - free), length
+
+
+@lru_cache(maxsize=1 << 12)
+def chains(extent: int, rooms: tuple[Room, ...], length: int) -> Chains:
+    """Every way to unroll a dimension and to split it ``length`` times."""
+    spatial, sizes = [], []
     for factors in _spatial_factors(extent, rooms):
         unit = math.prod(factors)
         units = -(-extent // unit)
-        chains = _chains(units, length)
-        chains = np.column_stack([chains, np.ones(len(chains), dtype=np.int64)])[:, depth]
-        tiles.append(np.where(chains >= units, extent, chains * unit))
-        spatial.append(np.repeat(np.array([factors], dtype=np.int64), len(chains), axis=0))
-    return Tilings(extent, np.concatenate(spatial), np.concatenate(tiles))
+        found = _chains(units, length)
+        found = np.column_stack([found, np.ones(len(found), dtype=np.int64)])
+        sizes.append(np.where(found >= units, extent, found * unit))
+        spatial.append(np.repeat(np.array([factors], dtype=np.int64), len(found), axis=0))
+    return Chains(extent, np.concatenate(spatial), np.concatenate(sizes))
 
 
 def _spatial_factors(extent: int, rooms: tuple[Room, ...]) -> Iterator[tuple[int, ...]]:

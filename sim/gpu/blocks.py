@@ -21,6 +21,9 @@ from sim.gpu.gemm import Products
 #: How sharply a step passes from latency to throughput.
 SHARPNESS = 3
 
+#: Lanes that the four schedulers of an SM issue to in a cycle, since Volta (arXiv:1804.06826).
+ISSUED_LANES = 128
+
 #: Sums are split into parts of at least this depth.
 LEAST_PART = 8
 
@@ -109,13 +112,27 @@ def _per_sm(across: Array, blocks: Array, found: Candidates, chip: Chip) -> Arra
     return np.asarray(np.ceil(np.where(together, launched, blocks) / chip.sms))
 
 
-def _rounds(loaded: Array, rate: Array, per_sm: Array, found: Candidates, own: Constants) -> Array:
+def _rates(products: Products, own: Constants, chip: Chip) -> tuple[Array, Array]:
+    """Multiply-adds that an SM can do, and issue, in a cycle.
+
+    CUDA cores issue a warp to 32 lanes per scheduler and cycle. A GPU with half as many lanes takes
+    two cycles for each, in one of which its schedulers are free for loads.
+    """
+    rate = chip.rate(products.dtype)
+    if products.dtype in chip.mma or rate >= ISSUED_LANES:
+        limited = np.minimum(own["rate"], rate) * chip.efficiency
+        return limited, limited
+    issued = np.minimum(own["rate"], ISSUED_LANES) * chip.efficiency
+    return np.asarray(issued * rate / ISSUED_LANES), np.asarray(issued)
+
+
+def _rounds(
+    loaded: Array, rates: tuple[Array, Array], per_sm: Array, found: Candidates, own: Constants
+) -> Array:
     """Cycles in which the busiest SM takes all its blocks one step further."""
-    work = (
-        found.rows * found.cols * found.step / rate
-        + loaded * own["load_cycles"]
-        + own["step_cycles"]
-    )
+    macs = found.rows * found.cols * found.step
+    issued = macs / rates[1] + loaded * own["load_cycles"] + own["step_cycles"]
+    work = np.maximum(macs / rates[0], issued)
     latency = (
         own["latency_cycles"]
         + own["memory_cycles"] / np.maximum(found.stages - 1, 0.6)
@@ -152,10 +169,10 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
     # Tiles at the edges load and store only what there is, but compute all.
     filled = m / down, n / across
     loaded = (filled[0] + filled[1]) * found.step
-    rate = np.minimum(own["rate"], chip.rate(products.dtype)) * chip.efficiency
+    rates = _rates(products, own, chip)
     per_sm = _per_sm(across, blocks, found, chip)
     cycles = (
-        steps * _rounds(loaded, rate, per_sm, found, own)
+        steps * _rounds(loaded, rates, per_sm, found, own)
         + np.ceil(per_sm / found.resident) * own["round_cycles"]
         + per_sm * own["result_cycles"] * filled[0] * filled[1]
     )

@@ -186,6 +186,12 @@ CATALOGUES: dict[str, tuple[tuple[Kernel, ...], tuple[int, ...]]] = {
     "conv2d.large4": (CONV_MMA, (1,)),
     "conv2d.direct": (CONV_DIRECT, (1,)),
 }
+#: On Ampere, cuBLAS has one kernel for batches in fp32, whatever their sizes: of 16,661 batched
+#: products that NeuSight profiled for training on an A100 PCIe 40 GB (github.com/sitar-lab/NeuSight
+#: at 6945927d, CUDA 12.1), 99.6 % start ampere_sgemm_128x128_nn.
+AMPERE_BATCH = "bmm.simt.ampere"
+CATALOGUES[AMPERE_BATCH] = (SIMT[-1:], (1,))
+
 #: Products of few rows have more to choose from.
 FEW_ROWS = 12
 CATALOGUES |= {

@@ -117,8 +117,12 @@ def predict(calls: Sequence[Call], model: GpuModel) -> Steady:
     return steady(load_of(calls, model), model.machine)
 
 
+def predict_unlimited_us(calls: Sequence[Call], model: GpuModel) -> Array:
+    """Each call at the highest clock, whatever it draws: calls with pauses stay below the limit."""
+    load = load_of(calls, model)
+    return np.asarray(np.bincount(load.owner, load.demand.time_us(), len(calls)))
+
+
 def predict_once_us(calls: Sequence[Call], model: GpuModel) -> Array:
     """Each call alone, once, with cold caches and at the highest clock."""
-    load = load_of(calls, model)
-    time_us = np.bincount(load.owner, load.demand.time_us(), len(calls))
-    return np.asarray(time_us + model.constants["power"]["cold_us"])
+    return predict_unlimited_us(calls, model) + model.constants["power"]["cold_us"]

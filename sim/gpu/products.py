@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim.gpu import blocks, gemm
-from sim.gpu.catalogue import FEW_ROWS
+from sim.gpu.catalogue import AMPERE_BATCH, FEW_ROWS
 from sim.gpu.chip import BYTES, Chip, chip_scale
 from sim.gpu.demand import Call, Constants, Demand, joined, sizes, warm_up_us
 
@@ -38,8 +38,10 @@ def product_key(call: Call) -> str:
     return f"gemm.odd.{call.dtype}" if call.kind == "gemm" else "bmm.odd"
 
 
-def _catalogue(call: Call, key: str) -> str:
+def _catalogue(call: Call, key: str, chip: Chip) -> str:
     """Products of few rows may also run as matrix-vector products."""
+    if key == "bmm.simt" and chip.tensor_path == "mma":
+        return AMPERE_BATCH
     few = call.kind == "gemm" and call.params["M"] <= FEW_ROWS and call.dtype != "int8"
     return f"{key}.few" if few else key
 
@@ -73,7 +75,7 @@ def product(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
         return _vectors(calls, constants, chip)
     if key.split(".")[1] == "wgmma":
         return gemm.demand(_products(calls, chip.tensor_path, dtype), constants, chip)
-    paths = [_catalogue(call, key) for call in calls]
+    paths = [_catalogue(call, key, chip) for call in calls]
     found, order = [], []
     for path in sorted(set(paths)):
         index = [i for i, own in enumerate(paths) if own == path]

@@ -105,7 +105,8 @@ def test_several_cores_share_the_work(dse: Dse, net: str) -> None:
     """Faster than one core, never below the bound, every unit within the run."""
     asked = ("--arch", "quad_core", "--workload", net, "--fuse", "--objective", "latency")
     found = json_of(dse, "map", *asked)
-    assert found["lower_bound_ps"] <= found["latency_ps"] < found["one_core"]["latency_ps"]
+    assert found["lower_bound"] <= found["latency_ps"] < found["one_core"]["latency_ps"]
+    assert found["units_considered"] > len(found["units"])
     assert {unit["core"] for unit in found["units"]} <= set(range(4))
     assert max(unit["end_ps"] for unit in found["units"]) <= found["latency_ps"]
     assert found["shared_memory_busy_ps"] <= found["latency_ps"]

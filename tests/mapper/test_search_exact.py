@@ -14,7 +14,7 @@ from arch.spec import Architecture, Memory
 from mapper.cost import InfeasibleError
 from mapper.hierarchy import execution
 from mapper.legality import peak_bits, staged_tiles
-from mapper.search.boxes import grow_tree, join_trees
+from mapper.search.boxes import plant
 from mapper.search.boxes import search as search_boxes
 from mapper.search.costs import ANSWERS, TOTAL_PS
 from mapper.search.exact import SearchResult, map_operator
@@ -290,11 +290,12 @@ def test_the_frontier_grows_as_deep_as_the_trees() -> None:
     """Doubling exponents split off one row at a time: as deep as all groups have rows."""
     groups, rows = 12, 7
     table = np.array([[2.0 ** (2**i)] for i in range(rows)])[::-1]
-    trees = [grow_tree(np.ascontiguousarray(table), np.ones(1)) for _ in range(groups)]
-    forest, root = join_trees(trees)
+    lacks = np.zeros(rows, dtype=np.int64)
+
+    forest, first = plant([table] * groups, [lacks] * groups, np.ones(1), 0)
     best_cost, chosen = np.full(ANSWERS, np.inf), np.full(groups, -1)
-    search_boxes(forest, root, flows(steps_only()), 0.0, best_cost, chosen)
-    assert chosen.tolist() == [rows - 1] * groups
+    search_boxes(forest, flows(steps_only()), (0.0, 1 << 62), best_cost, chosen)
+    assert (chosen - first).tolist() == [rows - 1] * groups
     assert best_cost[TOTAL_PS] == 2.0**groups
 
 

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from benchmarks import mcu_rates
-from benchmarks.mcu_cycles import PRUNED, work
+from benchmarks.mcu_cycles import PRUNED, RATES, prior, work
 from benchmarks.mcu_rates import Runs, Sizes, fit, most_evident, predicted
 
 GROUPS, KINDS = 3, 2
 
 
 def synthetic(rng: np.random.Generator, count: int = 24) -> Runs:
-    """Runs of four libraries on two cores; rates are products of one factor of each."""
+    """Runs of four libraries on two cores; rates are products of one factor of each, and of three
+    for kernels that are known to be slow."""
     library, core = rng.integers(0, 4, count), rng.integers(0, 2, count)
     logs = rng.normal(0, 0.5, (4, KINDS))[library] + rng.normal(0, 0.5, (2, 1))[core]
     amounts = rng.uniform(1e5, 1e7, (count, KINDS))
-    prior = np.log([2.0, 5.0])
+    prior = np.log([2.0, 5.0]) + np.log(3.0) * rng.integers(0, 2, (count, 1))
     cycles = (np.exp(prior + logs) * amounts).sum(axis=1) * rng.normal(1, 0.01, count)
     same = [np.ones((count, count)), *((g[:, None] == g).astype(float) for g in (library, core))]
     return Runs(amounts, np.full(count, 1e3), np.log(cycles), prior, np.array(same))
@@ -64,3 +65,18 @@ def test_half_of_the_visual_wake_words_network_is_dead() -> None:
     whole, pruned = work(PRUNED)[0], work(PRUNED, pruned=True)[0]
     assert whole[[0, 2]].sum() == 7_489_152
     assert pruned[[0, 2]].sum() / whole[[0, 2]].sum() == pytest.approx(0.5, abs=0.01)
+
+
+def test_known_kernels_are_expected_to_take_what_their_instructions_take() -> None:
+    """Closed form: ten dense layers, 264,192 multiply-accumulates and 1,672 values."""
+    expected = dict(zip(RATES, np.exp(prior("mlperf_ad", "cmsis-nn 2021")), strict=True))
+    assert expected["dense mac"] == pytest.approx(2.812 + 101.1 * 1672 / 264_192)
+    assert np.exp(prior("mlperf_ad", "bosch")) == pytest.approx(list(RATES.values()))
+
+
+def test_small_code_costs_convolutions_more_than_dense_layers() -> None:
+    """CMSIS-NN of 2020 for size against that of 2022 for speed, on image classification."""
+    small, fast = (prior("mlperf_ic", name) for name in ("cmsis-nn 2021", "microtvm cmsis-nn"))
+    times = dict(zip(RATES, np.exp(small - fast), strict=True))
+    assert times["conv2d mac"] > 1.6
+    assert times["dense mac"] < 1.3
