@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,8 @@ def main(wanted: Sequence[str]) -> None:
     model = GpuModel(chip=H200, constants=json.loads(OUT.read_text()))
     profiled = profiled_calls()
     document = json.loads(CORRECTIONS.read_text()) if CORRECTIONS.exists() else {}
-    with ProcessPoolExecutor() as pool:
+    # A process that is forked would inherit locks of the threads that the first fit started.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for group in wanted or sorted({group for group, _ in MAKERS.values()}):
             document.pop(group, None)
             found = correction(group, model, profiled, pool)
