@@ -14,6 +14,7 @@ from typing import TypeVar
 from arch.errors import InputError, Problem
 from arch.families.gpu import Board, CudaCores, GpuL2, Hbm, SharedMemory, TensorCores
 from arch.spec import PS_PER_S, Architecture, Component, Compute, Memory
+from arch.units import format_size
 from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
@@ -139,7 +140,10 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
             limit=store.name,
             needed=needed,
             allowed=store.size_bytes,
-            detail="bytes of weights and inputs",
+            detail=(
+                f"bytes: weights and inputs take {format_size(needed)}, {architecture.name} has "
+                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
+            ),
         )
     times = {"roofline": found.least_us, "analytical": found.times_us, "event": found.event_us}
     latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]
