@@ -93,8 +93,16 @@ def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
     found |= {name: tile_us / best for name, tile_us in tiles.items()}
     found["best tile"] = best / time_us
     logs = {name: np.log2(value) for name, value in found.items()}
-    return logs | {
-        "which tile": np.argmin(list(tiles.values()), axis=0).astype(np.float64),
+    chosen = {"which tile": np.argmin(list(tiles.values()), axis=0).astype(np.float64)}
+    return logs | chosen | _divisions(calls, padded)
+
+
+def _divisions(calls: Sequence[Call], padded: Sequence[Array]) -> dict[str, Array]:
+    """How a convolution's sizes divide by what kernels work in, and small numbers."""
+    n, c, h, k, r, stride, groups = sizes(calls, "N", "C", "H", "K", "R", "stride", "groups")
+    side = output_side(h, r, stride)
+    pixels, depth, width = n * side**2, c / groups, k / groups
+    return {
         "H": h,
         "side": side,
         "R": r,

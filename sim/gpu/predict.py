@@ -32,6 +32,7 @@ _HOT = KernelModel(key=block.hot_key, demand=block.hot)
 
 MODELS: dict[str, KernelModel] = {
     "gemm": _PRODUCT,
+    "gemm_2of4": KernelModel(key=products.sparse_key, demand=products.sparse_product),
     "bmm": _PRODUCT,
     "sdpa": KernelModel(key=attention.attention_key, demand=attention.attention),
     "conv2d": KernelModel(key=convolution.conv_key, demand=convolution.convolution),
@@ -47,6 +48,7 @@ MODELS: dict[str, KernelModel] = {
 FALLBACKS = {
     "bmm.wgmma.1": "gemm.wgmma.1",
     "bmm.int8": "gemm.int8",
+    "gemm.sparse.1": "gemm.sparse.2",
 }
 
 
