@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,6 +23,8 @@ from sim.gpu.demand import Array, Call
 from sim.gpu.predict import GpuModel, class_of, kernels_of, predict
 
 COLUMNS = ("kind", "params", "dtype", "t_graph_us")
+#: Columns that measurements have besides; of these, ``energy_mJ`` is compared where it is given.
+OTHER_COLUMNS = ("t_cold_us", "energy_mJ", "power_W", "sm_clock_MHz", "repeat")
 #: The sizes that each kind must have.
 PARAMS: dict[str, tuple[str, ...]] = {
     **{name: kind.params for name, kind in KINDS.items()},
@@ -40,6 +43,8 @@ TRAINING = (
     "h200_hard2_library.csv",
     "h200_groups_library.csv",
     "h200_seen_library.csv",
+    "h200_seen2_library.csv",
+    "h200_more_library.csv",
 )
 #: What is shipped: the rows that constants were fitted to, and those that only judge; ``two-gpus``
 #: only judge too.
@@ -96,9 +101,13 @@ def read_rows(path: Path) -> tuple[list[Measured], list[str]]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(Problem(f"cannot read '{path}': {error}", where="--csv")) from error
     reader = csv.DictReader(text.splitlines())
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if not reader.fieldnames:
+        message = f"the file is empty; its first line must name the columns {', '.join(COLUMNS)}"
+        raise InputError(Problem(message, where=str(path)))
+    missing = [name for name in COLUMNS if name not in reader.fieldnames]
     if missing:
-        message = f"column {', '.join(missing)} is missing; needed are {', '.join(COLUMNS)}"
+        columns = "column" if len(missing) == 1 else "columns"
+        message = f"no {columns} {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
         raise InputError(Problem(message, where=str(path)))
     rows, problems = [], []
     ignored: set[tuple[str, str]] = set()
@@ -111,10 +120,16 @@ def read_rows(path: Path) -> tuple[list[Measured], list[str]]:
         raise InputError(problems[:20])
     if not rows:
         raise InputError(Problem("there are no rows", where=str(path)))
-    return rows, [f"{kind}: unknown size '{name}' ignored" for kind, name in sorted(ignored)]
+    unused = [name for name in reader.fieldnames if name not in (*COLUMNS, *OTHER_COLUMNS)]
+    return rows, [
+        *(f"unknown column '{name}' ignored" for name in unused),
+        *(f"{kind}: unknown size '{name}' ignored" for kind, name in sorted(ignored)),
+    ]
 
 
 def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) -> Measured:
+    if None in line or None in line.values():
+        raise ValueError("the row has more or fewer cells than the first line has columns")
     kind, dtype = line["kind"], line["dtype"]
     if kind not in PARAMS:
         raise ValueError(unknown("kind", kind, list(PARAMS)))
@@ -134,17 +149,31 @@ def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) ->
     _divides(checked)
     call = Call(kind=kind, params=checked, dtype=dtype)
     _modelled(call)
-    time_us = float(line["t_graph_us"])
-    if not time_us > 0:
-        raise ValueError(f"t_graph_us is {time_us}, more than 0 is needed")
     return Measured(
         call=call,
-        time_us=time_us,
-        energy_mj=float(line.get("energy_mJ") or "nan"),
+        time_us=_positive("t_graph_us", line["t_graph_us"]),
+        energy_mj=_energy(line.get("energy_mJ") or "nan"),
         line=number,
     )
 
 
+def _energy(text: str) -> float:
+    """NaN where it was not measured."""
+    return math.nan if text.lower() == "nan" else _positive("energy_mJ", text)
+
+
+def _positive(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} is '{text}', a number above 0 is needed")
+    return value
+
+
+#: The least that sizes may be, where it is not 1.
+LEAST = {"causal": 0, "ctx": 0, "gpus": 2}
 #: Sizes that must be multiples of another one.
 MULTIPLES = (("C", "groups"), ("K", "groups"), ("H", "Hkv"))
 
@@ -178,7 +207,7 @@ def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
         return model
     if isinstance(value, bool):
         return int(value)
-    least = 0 if name in ("causal", "ctx") else 1
+    least = LEAST.get(name, 1)
     if not isinstance(value, int) or value < least:
         raise ValueError(f"{name} is {value!r}, a whole number of at least {least} is needed")
     return value

@@ -28,12 +28,16 @@ def write_scatter(path: Path, comparison: Comparison) -> None:
         axis.axhspan(0.9, 1.1, color="tab:green", alpha=0.15)
         axis.axhline(1, color="0.4", linewidth=0.8)
         axis.scatter(measured, ratio, s=7, alpha=0.6)
-        axis.set(xscale="log", title=kind)
+        error = sum(abs(share - 1) for share in ratio) / len(ratio)
+        axis.set(xscale="log", title=f"{kind}, {len(ratio)} calls: {100 * error:.1f} %")
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_ylim(min(0.5, *ratio) - 0.05, max(1.5, *ratio) + 0.05)
     for axis in axes.flat[len(kinds) :]:
         axis.set_visible(False)
     figure.supxlabel("measured time, us")
     figure.supylabel("predicted / measured (band: within 10 %)")
+    figure.suptitle(
+        "Predicted over measured times; mean absolute error by kind and number of calls"
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)

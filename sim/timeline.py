@@ -120,7 +120,7 @@ def placed(name: str, span_ps: tuple[int, int], slices: list[Slice], view: View)
 
 
 def kernel_slices(metrics: Metrics) -> Iterator[Slice]:
-    """Kernels one after the other, and how long each keeps every component busy."""
+    """Kernels one after the other, and how much of each every component is busy, evenly spread."""
     start = 0
     for run in metrics.operators:
         tracks = {name: part.busy_ps for name, part in run.components.items() if part.busy_ps}
@@ -133,7 +133,7 @@ def kernel_slices(metrics: Metrics) -> Iterator[Slice]:
                 track=track,
                 name=run.name,
                 start_ps=start,
-                duration_ps=busy,
+                duration_ps=max(busy, run.latency_ps),
                 busy_ps=busy,
             )
         start += run.latency_ps

@@ -8,6 +8,8 @@ from collections import Counter
 from mapper.workload.graph import Workload
 
 _NUMBER = re.compile(r"\d+")
+#: Of a name, not of a size.
+_NUMBERED = re.compile(r"(?<=[A-Za-z])(?:_\d+)+\b")
 _PLACE = " on the output path of "
 
 
@@ -29,5 +31,6 @@ def folded_lines(workload: Workload) -> list[str]:
 
 
 def _reason(note: str) -> str:
-    """The note without the names of what it is about."""
-    return note.partition(": ")[2].partition(_PLACE)[0].partition(", ")[0] or note
+    """The note without the names of what it is about, and without numbers in names."""
+    what = note.partition(": ")[2] or note
+    return _NUMBERED.sub("", what.partition(_PLACE)[0].partition(", ")[0])

@@ -26,6 +26,7 @@ from mapper.workload.torch_import.importing import import_built
 from mapper.workload.training.plan import TrainingPlan, split_plan
 from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
+from mapper.workload.zoo.formats import in_formats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,4 +177,6 @@ def _network(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
     """Imported once per process: workloads are immutable, so all callers may share one."""
     chosen = dict(values)
     title = f"{name}:{','.join(f'{key}={value}' for key, value in values)}"
-    return import_built(zoo.describe(name).builder(chosen), name=title, dtype=str(chosen["dtype"]))
+    entry = zoo.describe(name)
+    workload = import_built(entry.builder(chosen), name=title, dtype=str(chosen["dtype"]))
+    return in_formats(workload, chosen, entry.dense)

@@ -87,6 +87,21 @@ def format_parameters(default: str) -> tuple[Parameter, ...]:
     )
 
 
+def layers_parameter(layers: int) -> Parameter:
+    """Of a model with so many layers."""
+    return Parameter(
+        name="layers", help="the first so many layers", default_text=f"{layers}", high=layers
+    )
+
+
+def only_one_of(name: str, given: Mapping[str, str], exclusive: Sequence[str]) -> None:
+    """``InputError`` if several of these parameters are given, each of which decides alone."""
+    both = [key for key in exclusive if key in given]
+    if len(both) > 1:
+        message = f"{' and '.join(both)} exclude each other; allowed: one of them"
+        raise InputError(Problem(message, where=f"workload {name}"))
+
+
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     """``"gemm:M=4,N=4"`` as the name and its raw parameters."""
     name, _, rest = spec.partition(":")

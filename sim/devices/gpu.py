@@ -14,6 +14,7 @@ from typing import TypeVar
 from arch.errors import InputError, Problem
 from arch.families.gpu import Board, CudaCores, GpuL2, Hbm, SharedMemory, TensorCores
 from arch.spec import PS_PER_S, Architecture, Component, Compute, Memory
+from arch.units import format_size
 from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetrics, Price
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
@@ -105,6 +106,7 @@ def chip_of(architecture: Architecture, efficiency: float = 1.0) -> Chip:
         clock_mhz=architecture.clock_hz / 1e6,
         least_clock_mhz=rest.least_clock_hz / 1e6,
         mma=tensor.macs_per_cycle,
+        sparse_mma=tensor.sparse_macs_per_cycle,
         fma=cuda.lanes,
         sfu=cuda.special_functions,
         hbm_bytes_per_us=memory.read_bytes_per_s / 1e6,
@@ -139,7 +141,10 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
             limit=store.name,
             needed=needed,
             allowed=store.size_bytes,
-            detail="bytes of weights and inputs",
+            detail=(
+                f"bytes: weights and inputs take {format_size(needed)}, {architecture.name} has "
+                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
+            ),
         )
     times = {"roofline": found.least_us, "analytical": found.times_us, "event": found.event_us}
     latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]

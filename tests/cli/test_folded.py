@@ -33,3 +33,12 @@ def test_commands_show_them(dse: Dse) -> None:
     assert "folded   27 scale and shift merged" in dse(*command).out
     document = json.loads(dse(*command, "--json").out)
     assert document["folded"] == list(load_workload(NETWORK).folded)
+
+
+def test_numbered_names_do_not_split_a_reason() -> None:
+    network = "llama3-8b:phase=decode,batch=1,ctx=16,dtype=bf16"
+    workload = load_workload(network)
+    summary = folded_summary(workload)
+    assert "64 caches is updated in place" in summary
+    assert "32 scale of the scores" in summary
+    assert sum(int(part.split()[0]) for part in summary.split(", ")) == len(workload.folded)

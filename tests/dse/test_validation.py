@@ -54,7 +54,12 @@ def test_unknown_sizes_are_ignored_with_a_warning(tmp_path: Path) -> None:
         (row("gemm", {"M": 1, "N": 1}), "'K' is missing"),
         (row("gemm", {"M": 1, "N": 1, "K": 0}), "at least 1"),
         (row("gemm", {"M": 1, "N": 1, "K": 1}, dtype="bfp16"), "bf16"),
-        (row("gemm", {"M": 1, "N": 1, "K": 1}, time_us=0), "more than 0"),
+        (row("gemm", {"M": 1, "N": 1, "K": 1}, time_us=0), "above 0"),
+        (row("gemm", {"M": 1, "N": 1, "K": 1}, time_us=float("inf")), "above 0"),
+        ('gemm,"{M: 1}",bf16,5,9,1,200\n', "not JSON"),
+        ('gemm,"[1]",bf16,5,9,1,200\n', "a JSON object"),
+        ('gemm,"{}",bf16\n', "fewer cells"),
+        (row("all_reduce", {"bytes": 1024, "gpus": 1}), "at least 2"),
         (row("ew_add", {"n": 64}, dtype="fp8"), "no ew_add in fp8"),
         (row("conv2d", CONV | {"groups": 3}), "not a multiple of groups 3"),
         (row("block", {"model": "lama3-8b", "B": 1, "S": 1, "ctx": 1}), "llama3-8b"),
@@ -65,6 +70,26 @@ def test_a_wrong_row_says_where_and_what_is_allowed(tmp_path: Path, bad: str, sa
     with pytest.raises(InputError, match=says) as caught:
         validation.read_rows(file)
     assert f"{file}:3" in str(caught.value)
+
+
+def test_a_file_without_rows_or_columns_says_what_is_needed(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    for text, says in (
+        ("", "the file is empty"),
+        ("kind,params,dtype,time\n", "no column t_graph_us"),
+        ("kind,params,dtype,t_graph_us\n", "there are no rows"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=says):
+            validation.read_rows(file)
+
+
+def test_columns_that_nothing_reads_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('kind,params,dtype,t_graph_us,host\new_add,"{""n"": 64}",bf16,2,a\n')
+    rows, warnings = validation.read_rows(file)
+    assert len(rows) == 1
+    assert warnings == ["unknown column 'host' ignored"]
 
 
 def test_splits_are_disjoint_and_complete() -> None:
@@ -95,7 +120,8 @@ def test_measured_kernels_never_used_for_fitting_are_predicted() -> None:
     held = validation.compare(rows, gpu_model(chip_of(load_architecture("h200"))))
     table = {line.group: line for line in validation.time_table(held)}
     assert table["all"].rows > 200
-    assert table["all"].median < 0.07
+    products = [table[kind].median for kind in ("gemm", "bmm", "sdpa")]
+    assert max(products) < 0.08
     assert table["block"].mape < 0.06
 
 

@@ -42,6 +42,9 @@ CLOSE_UP_COMPUTES = 10
 #: How many operators are shown where nothing is known of what happens within one.
 AROUND = 24
 
+#: Lines between more operators than this would hide the strips.
+MOST_BOUNDARIES = 100
+
 #: A layer is named above the strips if it takes at least this share of the run.
 NAMED_SHARE = 0.025
 
@@ -96,13 +99,17 @@ def _kernels(
     above, below = figure.subplots(2, 1, height_ratios=(len(ports) + 1, 0.6 * len(shown) + 1))
     _strips(above, architecture, ports, operators)
     last = shown[-1]
-    scale = display.axis_scale("latency_ps", [last.start_ps + last.duration_ps])
+    stop_ps = last.start_ps + last.duration_ps
+    scale = display.axis_scale("latency_ps", [stop_ps])
     for row, piece in enumerate(shown):
         start = piece.start_ps / scale.divisor
         color = ORANGE if piece is longest else BLUE
         below.barh(row, piece.duration_ps / scale.divisor, 0.7, left=start, color=color)
     below.set_yticks(range(len(shown)), [s.name for s in shown], fontsize=7)
-    below.set_ylim(len(shown) - 0.4, -0.6)
+    below.set(
+        ylim=(len(shown) - 0.4, -0.6),
+        xlim=(shown[0].start_ps / scale.divisor, stop_ps / scale.divisor),
+    )
     below.set_xlabel(scale.label.replace("Latency", "time"))
     below.set_title(f"Operators around {longest.name}, the longest")
     below.grid(visible=False, axis="y")
@@ -184,7 +191,8 @@ def _boundaries(axes: Axes, operators: Sequence[Slice], divisor: float) -> None:
     whole = operators[-1].start_ps + operators[-1].duration_ps
     free_from = 0.0
     for operator in operators:
-        axes.axvline(operator.start_ps / divisor, color=FAINT, lw=0.6)
+        if len(operators) <= MOST_BOUNDARIES:
+            axes.axvline(operator.start_ps / divisor, color=FAINT, lw=0.6)
         middle = operator.start_ps + operator.duration_ps / 2
         width = LETTER_SHARE * (len(operator.name) + 1) * whole
         if operator.duration_ps >= NAMED_SHARE * whole and middle - width / 2 >= free_from:

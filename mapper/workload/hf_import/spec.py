@@ -16,8 +16,8 @@ from typing import Any
 from arch.datatypes import BITS
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
-from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
-from mapper.workload.single.experts import SKEW, TRACE
+from mapper.workload.parameters import Parameter, Value, only_one_of, parse_parameters, split_pairs
+from mapper.workload.single.experts import LOADS, SKEW, TRACE
 
 PREFIX = "hf:"
 
@@ -87,9 +87,7 @@ def find_hf(spec: str) -> HfModel | None:
     chosen = parse_parameters(
         source, PARAMETERS, {key: value for key, value in given.items() if key in names}
     )
-    if {SKEW.name, TRACE.name} <= given.keys():
-        message = "skew and trace both say how many tokens each expert gets; allowed: one of them"
-        raise InputError(Problem(message, where=f"workload {spec}"))
+    only_one_of(spec, given, LOADS)
     own = {key: _literal(value) for key, value in given.items() if key not in names}
     _check_counts(spec, own)
     if not source.endswith(".json"):

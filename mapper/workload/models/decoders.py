@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from mapper.workload.models.config import Decoder, Latent, Mixture, Run
 from mapper.workload.models.decoder import build_decoder
-from mapper.workload.parameters import Parameter, format_parameters
+from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
 from mapper.workload.single.attention import CACHE, FORM
 from mapper.workload.single.entry import Build, SingleOperator, require
-from mapper.workload.single.experts import SKEW, TRACE, loads_of
+from mapper.workload.single.experts import LOADS, SKEW, TRACE, loads_of
 from mapper.workload.writing.builder import Builder
 
 Numbers = Mapping[str, int]
@@ -236,7 +236,7 @@ def _parameters(model: Decoder) -> tuple[Parameter, ...]:
             low=2,
             high=model.positions,
         ),
-        Parameter(name="layers", help="the first so many layers", default_text=f"{model.layers}"),
+        layers_parameter(model.layers),
         FORM,
         Parameter(
             name="logits",
@@ -256,6 +256,7 @@ ENTRIES = tuple(
         description=description,
         parameters=_parameters(model),
         build=_build(name, model),
+        exclusive=LOADS,
     )
     for name, (model, description) in DECODERS.items()
 )

@@ -16,7 +16,7 @@ from mapper.workload.models.blocks import (
     norm,
 )
 from mapper.workload.nests import ConvolutionShape, Window, convolution
-from mapper.workload.parameters import Parameter, format_parameters
+from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
 from mapper.workload.single.attention import FORM
 from mapper.workload.single.entry import Build, SingleOperator, require
 from mapper.workload.writing.attention import Heads, attention_parts, streaming_attention
@@ -82,7 +82,7 @@ def _bert(model: Encoder) -> Build:
     def build(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
         tokens = _Tokens(batch=v["batch"], count=v["seq"], form=texts["form"])
         x = _bert_embedding(builder, model, tokens)
-        for number in range(model.layers):
+        for number in range(v.get("layers", model.layers)):
             name = f"layers.{number}"
             y = _attention(builder, f"{name}.attention", x, model, tokens)
             x = add(builder, f"{name}.attention_add", x, y)
@@ -161,7 +161,7 @@ def _vit(model: Encoder, patch: int) -> Build:
         row = f"{count}*b+m d"
         step = pointwise("add", "add", f"{row}, m d -> {row}", sizes | {"m": count})
         x = builder.emit("positions", step, [x, table])
-        for number in range(model.layers):
+        for number in range(v.get("layers", model.layers)):
             name = f"layers.{number}"
             h = norm(builder, f"{name}.attention_norm", x, "layer_norm")
             y = _attention(builder, f"{name}.attention", h, model, tokens)
@@ -196,7 +196,7 @@ def _dit(model: Encoder, patch: int) -> Build:
             "add_positions", pointwise("add", "add", f"{row}, m d -> {row}", sizes), [x, table]
         )
         condition = _condition(builder, model.width, v["batch"])
-        for number in range(model.layers):
+        for number in range(v.get("layers", model.layers)):
             x = _dit_block(builder, f"layers.{number}", x, condition, (model, tokens))
         steering = linear(builder, "final.steering", condition, 2 * model.width, bias=True)
         h = _modulate(builder, "final", x, steering, (0, tokens))
@@ -292,6 +292,7 @@ ENTRIES = (
             parameters=(
                 _BATCH,
                 Parameter(name="seq", help="tokens", default=128, high=_BERT_POSITIONS),
+                layers_parameter(model.layers),
                 FORM,
                 *format_parameters("int8"),
             ),
@@ -307,6 +308,7 @@ ENTRIES = (
                 _BATCH,
                 _image(224),
                 Parameter(name="classes", help="outputs", default=1000),
+                layers_parameter(model.layers),
                 FORM,
                 *format_parameters("int8"),
             ),
@@ -318,7 +320,13 @@ ENTRIES = (
         SingleOperator(
             name=name,
             description=f"{description}, one step of image diffusion",
-            parameters=(_BATCH, _image(256), FORM, *format_parameters("int8")),
+            parameters=(
+                _BATCH,
+                _image(256),
+                layers_parameter(model.layers),
+                FORM,
+                *format_parameters("int8"),
+            ),
             build=_dit(model, 2),
         )
         for name, (model, description) in _DITS.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mapper.workload.models.blocks import Rows, activate, add, embed, head, norm
-from mapper.workload.parameters import Parameter, format_parameters
+from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
 from mapper.workload.single.entry import Build, SingleOperator, require
 from mapper.workload.writing.builder import Builder, pointwise, product
 from mapper.workload.writing.scan import Scan, state_space
@@ -187,9 +187,7 @@ ENTRIES = tuple(
             Parameter(name="batch", help="sequences", default=1),
             Parameter(name="seq", help="tokens of each sequence", default=512),
             Parameter(name="chunk", help="tokens of a chunk of the scan", default=256),
-            Parameter(
-                name="layers", help="the first so many layers", default_text=f"{model.layers}"
-            ),
+            layers_parameter(model.layers),
             *format_parameters("int8"),
         ),
         build=_build(model),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from arch.datatypes import sparsity
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
-from mapper.workload.parameters import Parameter, Value, parse_parameters
+from mapper.workload.parameters import Parameter, Value, only_one_of, parse_parameters
 from mapper.workload.writing.builder import Builder, Formats
 
 #: Adds operators to the builder; returns the tensors that leave it.
@@ -20,7 +20,8 @@ class SingleOperator:
     """A nameable operator, or the few that a fused one is made of.
 
     ``build`` gets the whole numbers and the texts among the parameters' values. With
-    ``free_sizes``, parameters of one letter that are not listed are sizes of loops.
+    ``free_sizes``, parameters of one letter that are not listed are sizes of loops. At most one of
+    ``exclusive`` may be given.
     """
 
     name: str
@@ -28,9 +29,11 @@ class SingleOperator:
     parameters: tuple[Parameter, ...]
     build: Build
     free_sizes: bool = False
+    exclusive: tuple[str, ...] = ()
 
     def parse(self, given: Mapping[str, str]) -> dict[str, Value]:
         """Checked values of everything given or with a default; all problems at once."""
+        only_one_of(self.name, given, self.exclusive)
         sizes = [key for key in given if self.free_sizes and len(key) == 1 and key.isalpha()]
         named = (*self.parameters, *(Parameter(name=key, help="a loop's size") for key in sizes))
         return parse_parameters(self.name, named, given)

@@ -47,6 +47,8 @@ TRACE = Parameter(
     check=trace_file,
     texts="an existing file",
 )
+#: Both say how many tokens each expert gets.
+LOADS = (SKEW.name, TRACE.name)
 
 
 def loads_of(v: Numbers, texts: Texts, tokens: int) -> tuple[int, ...]:
@@ -88,5 +90,6 @@ ENTRIES = (
             *format_parameters("int8"),
         ),
         build=_experts,
+        exclusive=LOADS,
     ),
 )

@@ -13,6 +13,9 @@ from mapper.workload.parameters import Parameter, Value, dtype_parameter
 if TYPE_CHECKING:
     import torch
 
+#: Parameters that say how operands are stored; the rest are a function's arguments.
+FORMATS = ("dtype", "weights", "sparsity")
+
 Built = tuple["torch.nn.Module", tuple[Any, ...]]
 
 
@@ -21,7 +24,8 @@ class ZooEntry:
     """A network: where it is defined and what may be chosen about it.
 
     ``function`` of the module ``family`` gets ``fixed`` and the chosen parameters by name, and
-    returns the torch module and its example inputs.
+    returns the torch module and its example inputs. ``dense`` are weights that never have another
+    format than the activations.
     """
 
     name: str
@@ -31,12 +35,13 @@ class ZooEntry:
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     aliases: tuple[str, ...] = ()
+    dense: tuple[str, ...] = ()
 
     def builder(self, values: Mapping[str, Value]) -> Callable[[], Built]:
         """A function that makes the module and its example inputs on torch's current device."""
         # By name, so that listing and checking names does not import torch.
         family = importlib.import_module(f"mapper.workload.zoo.{self.family}")
-        arguments = {key: value for key, value in values.items() if key != "dtype"}
+        arguments = {key: value for key, value in values.items() if key not in FORMATS}
         return partial(getattr(family, self.function), **self.fixed, **arguments)
 
 

@@ -58,11 +58,11 @@ class Block(nn.Module):
 class GPT2(nn.Module):
     """Token and position embeddings, blocks, a last norm and the tied output matrix."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int) -> None:
         super().__init__()
         self.wte = nn.Embedding(VOCABULARY, WIDTH)
         self.wpe = nn.Embedding(POSITIONS, WIDTH)
-        self.h = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.h = nn.ModuleList(Block() for _ in range(layers))
         self.ln_f = nn.LayerNorm(WIDTH)
         self.lm_head = nn.Linear(WIDTH, VOCABULARY, bias=False)
         self.lm_head.weight = self.wte.weight
@@ -76,5 +76,5 @@ class GPT2(nn.Module):
         return logits
 
 
-def gpt2(batch: int, seq: int) -> tuple[nn.Module, tuple[Any, ...]]:
-    return GPT2(), (torch.zeros(batch, seq, dtype=torch.int32),)
+def gpt2(batch: int, seq: int, layers: int = LAYERS) -> tuple[nn.Module, tuple[Any, ...]]:
+    return GPT2(layers), (torch.zeros(batch, seq, dtype=torch.int32),)

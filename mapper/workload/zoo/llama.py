@@ -112,10 +112,10 @@ class Block(nn.Module):
 class Llama3(nn.Module):
     """Embedding, blocks, a last norm and the output matrix."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(VOCABULARY, WIDTH)
-        self.layers = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.layers = nn.ModuleList(Block() for _ in range(layers))
         self.norm = nn.RMSNorm(WIDTH, eps=EPSILON)
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
@@ -130,14 +130,16 @@ class Llama3(nn.Module):
         return logits
 
 
-def llama3_8b(phase: str, batch: int, seq: int, ctx: int) -> tuple[nn.Module, tuple[Any, ...]]:
+def llama3_8b(
+    phase: str, batch: int, seq: int, ctx: int, layers: int = LAYERS
+) -> tuple[nn.Module, tuple[Any, ...]]:
     if phase == "prefill":
-        return Llama3(), (torch.zeros(batch, seq, dtype=torch.int32),)
+        return Llama3(layers), (torch.zeros(batch, seq, dtype=torch.int32),)
     caches = [
         (
             torch.zeros(batch, KEY_HEADS, ctx, HEAD_SIZE),
             torch.zeros(batch, KEY_HEADS, ctx, HEAD_SIZE),
         )
-        for _ in range(LAYERS)
+        for _ in range(layers)
     ]
-    return Llama3(), (torch.zeros(batch, 1, dtype=torch.int32), caches)
+    return Llama3(layers), (torch.zeros(batch, 1, dtype=torch.int32), caches)

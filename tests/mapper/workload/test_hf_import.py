@@ -231,5 +231,5 @@ def test_loads_of_experts_need_experts(tmp_path: Path) -> None:
 def test_skew_and_trace_exclude_each_other(tmp_path: Path) -> None:
     trace = tmp_path / "t.csv"
     trace.write_text("0,1\n" * 8)
-    with pytest.raises(InputError, match="skew and trace both"):
+    with pytest.raises(InputError, match="skew and trace exclude each other"):
         load_workload(f"{MIXTURE},seq=8,skew=1,trace={trace}")

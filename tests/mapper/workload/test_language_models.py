@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from arch.errors import InputError
 from mapper.search.network import same_work
 from mapper.workload.load import load_workload
 
@@ -134,3 +137,58 @@ def test_formats_of_weights_caches_and_activations() -> None:
         assert workload.tensor(name).sparsity is None
     q = workload.operator("layers.0.attention.q")
     assert q.accumulator_dtype == "fp32"
+
+
+@pytest.mark.parametrize(
+    "formats",
+    [
+        "seq=64,dtype=bf16,weights=int4_g128",
+        "phase=decode,ctx=64,weights=int4",
+        "seq=64,dtype=bf16,weights=nvfp4,sparsity=2:4",
+    ],
+)
+def test_the_traced_llama_takes_the_formats_of_the_written_one(formats: str) -> None:
+    """Differential: the same weights in the same bytes, the same products and accumulators."""
+    found = []
+    for name in ("llama3-8b", "llama3.1-8b"):
+        workload = load_workload(f"{name}:layers=2,{formats}")
+        weights = [t for t in workload.tensors if t.kind == "weight"]
+        products = {o.accumulator_dtype for o in workload.operators if o.operation == "mac"}
+        bits = sum(t.elements * t.bits for t in weights)
+        found.append((workload.macs, workload.parameters, bits, products))
+    assert found[0] == found[1]
+
+
+def test_a_table_that_is_also_an_output_matrix_keeps_its_format() -> None:
+    workload = load_workload("gpt2:layers=1,seq=8,dtype=bf16,weights=int4")
+    narrow = {t.name for t in workload.tensors if t.dtype == "int4"}
+    assert narrow == {f"h.0.{part}.weight" for part in ("attn.qkv", "attn.proj", "fc", "proj")}
+    assert load_workload("gpt2:layers=1,seq=8,dtype=bf16").macs == workload.macs
+
+
+@pytest.mark.parametrize(
+    "name", ["llama3-8b", "gpt2", "gpt2-xl", "mamba2-130m", "bert-base", "vit-b", "dit-s"]
+)
+def test_layers_are_the_first_ones(name: str) -> None:
+    """Each further layer adds the same; more than there are is refused."""
+    counts = [load_workload(f"{name}:layers={layers}").macs for layers in (1, 2, 3)]
+    assert counts[2] - counts[1] == counts[1] - counts[0] > 0
+    with pytest.raises(InputError, match="layers: 999 is not allowed; allowed an integer 1 to"):
+        load_workload(f"{name}:layers=999")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "mixtral-8x7b:layers=1,seq=8",
+        "qwen3-30b-a3b:layers=1,seq=8",
+        "deepseek-v2:layers=2,seq=8",
+        "moe:tokens=8,experts=4,width=2,hidden=2",
+        "hf:mixtral:seq=8",
+    ],
+)
+def test_loads_of_experts_are_said_once(spec: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("0,1\n" * 8)
+    with pytest.raises(InputError, match="skew and trace exclude each other"):
+        load_workload(f"{spec},skew=0,trace={trace}")

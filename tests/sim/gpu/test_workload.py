@@ -149,3 +149,13 @@ def test_the_picture_of_a_run_shows_kernels_where_nothing_is_known_within_them()
     longest = max(evaluate(network, h200, {}, "event").operators, key=lambda o: o.latency_ps)
     assert longest.name in names
     assert len(below.patches) == len(names) == AROUND
+
+
+def test_what_a_kernel_keeps_busy_is_spread_over_it() -> None:
+    architecture = load_architecture("h200")
+    slices = list(timeline(load_workload("gpt2:batch=1,seq=16"), architecture, {}))
+    kernels = {s.name: s for s in slices if s.group == "operators"}
+    for piece in (s for s in slices if s.group == "ports"):
+        kernel = kernels[piece.name]
+        assert piece.start_ps == kernel.start_ps
+        assert piece.duration_ps == max(kernel.duration_ps, piece.busy_ps)

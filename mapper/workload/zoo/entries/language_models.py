@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mapper.workload.parameters import Parameter
-from mapper.workload.zoo.entry import BATCH, DTYPE, ZooEntry, seq
+from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
+from mapper.workload.zoo.entry import BATCH, ZooEntry, seq
 
 #: Positions that Llama 3 was trained for; its 3.1 update reaches 131072.
 LLAMA_POSITIONS = 131072
+FORMATS = format_parameters("int8")
 
 ENTRIES = (
     ZooEntry(
@@ -14,11 +15,11 @@ ENTRIES = (
         description="language model, 12 layers, 124 M parameters, logits at every position",
         family="gpt2",
         function="gpt2",
-        parameters=(BATCH, seq(1024), DTYPE),
+        parameters=(BATCH, seq(1024), layers_parameter(12), *FORMATS),
     ),
     ZooEntry(
         name="llama3-8b",
-        description="32 layers, 8.0 B parameters, in one format (llama3.1-8b: several)",
+        description="32 layers, 8.0 B parameters, traced from torch (llama3.1-8b: written out)",
         family="llama",
         function="llama3_8b",
         parameters=(
@@ -36,8 +37,10 @@ ENTRIES = (
                 default=2048,
                 high=LLAMA_POSITIONS,
             ),
-            DTYPE,
+            layers_parameter(32),
+            *FORMATS,
         ),
+        dense=("head.weight",),
         aliases=("llama3_8b",),
     ),
 )
