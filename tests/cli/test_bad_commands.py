@@ -68,6 +68,8 @@ ARCHITECTURES = (
     bad(f"{SIMULATE} --set array.dataflow=rs", "array.dataflow", "weight_stationary"),
     bad(f"{SIMULATE} --set array.rows=two", "array.rows", "two"),
     bad(f"{SIMULATE} --set array.depth=2", "array.depth", "array.rows"),
+    bad(f"{SIMULATE} --set dram.queue=0", "queue: 0 is out of range; allowed 1 to 4096 or 'unl"),
+    bad(f"{SIMULATE} --set dram.queue=x", "queue: 'x' is not allowed; allowed 1 to 4096 or 'unl"),
     bad(f"{SIMULATE} --set clock=0", "clock", "allowed"),
 )
 
@@ -99,6 +101,8 @@ def test_message_and_silence(dse: Dse, tmp_path: Path, case: BadCommand) -> None
     assert "Traceback" not in outcome.err
     for text in case.says:
         assert text.format(tmp=tmp_path) in outcome.err
+    if "queue" in case.line:
+        assert outcome.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -60,8 +60,7 @@ def run(
     is given; the chosen model then says what the run costs. With --workload
     stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
-    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
-    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    _check(workload, fidelity=fidelity, objective=objective, fuse=fuse, mapping=mapping)
     pictures = Pictures.asked(trace, trace_window, timeline)
     limits = {"ram_limit": ram_limit, "latency_limit": latency_limit, "tradeoffs": tradeoffs}
     memory = limits | {"planner": planner, "memory_map": memory_map}
@@ -69,7 +68,6 @@ def run(
     if write_plan is not None:
         _needed("offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
-        _refuse_mapping(fidelity=fidelity, objective=objective, fuse=fuse, mapping=mapping)
         _stream(architecture, workload, engine, pictures, as_json=as_json)
         return
     pictures.check_fidelity(fidelity)
@@ -105,8 +103,14 @@ def _stream(
     run_stream(architecture, workload, as_json=as_json)
 
 
-def _refuse_mapping(*, fidelity: str, objective: str, fuse: bool, mapping: str | None) -> None:
-    """A stream has nothing that could be mapped, and one model."""
+def _check(
+    workload: str, *, fidelity: str, objective: str, fuse: bool, mapping: str | None
+) -> None:
+    """Known names; a stream has nothing that could be mapped, and one model."""
+    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
+    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    if not is_stream(workload):
+        return
     refused = {
         "--fidelity": fidelity != EVENT,
         "--objective": objective != OBJECTIVE,
