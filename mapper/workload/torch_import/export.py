@@ -99,6 +99,9 @@ def decomposed(program: ExportedProgram) -> ExportedProgram:
     return written_out
 
 
+#: What torch raises where a decomposition of its own does not work without values.
+_TORCH_FAILS = (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
 #: torch writes an operator out in terms of others, these again, and so on; no deeper than this.
 _DEEPEST = 6
 
@@ -116,7 +119,10 @@ def _written_out(program: ExportedProgram, targets: set[Any]) -> tuple[ExportedP
             table = {target: others[target] for target in targets if target in others}
         if not table:
             break
-        program = program.run_decompositions(table)
+        try:
+            program = program.run_decompositions(table)
+        except _TORCH_FAILS:
+            break
         targets = _unknown_targets(program)
         if not targets:
             break
@@ -268,6 +274,14 @@ class _Lowering:
 
     def _check_operators(self) -> None:
         """All operators that nothing lowers, each named once."""
+        unbound = [node for node in self._program.graph.nodes if _depends_on_data(node)]
+        if unbound:
+            first = unbound[0]
+            message = (
+                f"the size of what {self._name(first)}{source_line(first)} gives depends on data, "
+                "so that its work cannot be counted; allowed: sizes known from the inputs' sizes"
+            )
+            raise InputError(Problem(message, where="workload"))
         unknown = self.unknown_nodes()
         if unknown:
             raise InputError([self._unknown(name, nodes) for name, nodes in unknown.items()])
@@ -346,6 +360,12 @@ def _aten_name(node: Node) -> str:
     """``aten.relu`` for every overload and for the in-place form."""
     parts = str(node.target).split(".")
     return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
+
+
+def _depends_on_data(node: Node) -> bool:
+    """Whether a result has a size that is no number."""
+    shape = getattr(node.meta.get("val"), "shape", ())
+    return any(not isinstance(size, int) for size in shape)
 
 
 def _is_number(node: Node) -> bool:
