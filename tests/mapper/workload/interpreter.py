@@ -50,9 +50,18 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
+_SCANS: dict[str, Callable[..., Array]] = {
+    "cumulative_sum": np.cumsum,
+    "cumulative_product": np.cumprod,
+}
+
+
 def _combine(operator: Operator, inputs: list[Array]) -> Array:
     shape = tuple(operator.extents.values())
     inputs = [np.broadcast_to(values, shape) for values in inputs]
+    if operator.kind in _SCANS:
+        (whole,) = (list(operator.extents).index(dim) for dim in operator.whole_dims)
+        return _SCANS[operator.kind](inputs[0], axis=whole)
     match operator.operation, operator.kind:
         case (("mac" | "mul"), _):
             return np.prod(inputs, axis=0)
