@@ -52,7 +52,7 @@ class Rows:
         widths = [max(map(cell_len, cells)) for cells in zip(heads, *self.rows, strict=True)]
         total = sum(widths) + 3 * len(widths) - 1
         wraps = console.is_terminal and total > options.max_width
-        if self.title or wraps or any("\n" in "".join(r) for r in self.rows):
+        if self.title or wraps or any("\n" in "".join(r) for r in (heads, *self.rows)):
             yield self.folded()
             return
         lines = ["", " " + "─" * (total - 2) + " "]

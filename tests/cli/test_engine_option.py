@@ -67,3 +67,12 @@ def test_a_table_is_laid_out_as_rich_does(rows: list[tuple[str, ...]]) -> None:
             console.print(thing)
             drawn.append(console.file.getvalue())
         assert drawn[0] == drawn[1]
+
+
+def test_a_heading_of_two_lines_stays_in_its_column() -> None:
+    """As those of recommended designs, with their roles below."""
+    drawn = io.StringIO()
+    Console(file=drawn, width=80).print(table("", ("", ">#20\ncompromise"), [("latency", "1 ms")]))
+    first, second = drawn.getvalue().split("\n")[1:3]
+    assert first.rstrip().endswith("#20")
+    assert second.rstrip().endswith("compromise")
