@@ -92,6 +92,15 @@ def test_indices_along_any_axis_read_so_many_slices() -> None:
     assert lookup.points == 2 * 3 * 3
 
 
+def test_two_indices_at_once_are_one_position() -> None:
+    """As for the last token of each text: a row and a position in it."""
+    rows, places = torch.arange(3), torch.tensor([1, 0, 1])
+    workload = imported(Function(lambda x, i, j: x[i, j] + 1), (random(3, 4, 5), rows, places))
+    position, lookup, *_ = workload.operators
+    assert (position.kind, position.points) == ("flat_index", 3)
+    assert (lookup.kind, lookup.points) == ("lookup", 3 * 5)
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags_are_looked_up_and_reduced(mode: str) -> None:
     module = nn.EmbeddingBag(10, 4, mode=mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from arch.errors import InputError, Problem
@@ -26,14 +27,7 @@ def lower_roll(call: Call) -> Value:
 
 def _flat(call: Call, data: View) -> View:
     joined = join_leading(data, 0)
-    return call.draft.reshape(joined, (_elements(data),))
-
-
-def _elements(data: View) -> int:
-    count = 1
-    for size in data.shape:
-        count *= size
-    return count
+    return call.draft.reshape(joined, (math.prod(data.shape),))
 
 
 def _rolled(call: Call, data: View, dim: int, shift: int) -> View:

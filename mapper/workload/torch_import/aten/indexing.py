@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
 from arch.errors import InputError, Problem
 from mapper.workload.nests import SPATIAL_DIMS, Nest, Window, at, per_axis
 from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.aten.movement import lookup
-from mapper.workload.torch_import.draft import Kernel, point_dims
+from mapper.workload.torch_import.draft import Kernel, point_dims, pointwise
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import View, ViewAxis, broadcast, permute
 
 
 @lowers("aten.index_select")
 def lower_index_select(call: Call) -> Value:
-    return _looked_up(call, call["index"], call["dim"] % len(call["self"].axes))
+    return _looked_up(call, call["self"], call["index"], call["dim"] % len(call["self"].axes))
 
 
 @lowers("aten.index", "aten._unsafe_index")
 def lower_index(call: Call) -> Value:
-    axis, indices = _only_index(call)
-    return _looked_up(call, indices, axis)
+    """By one tensor of indices, or by several for neighbouring axes, which are then one axis."""
+    given = [(axis, index) for axis, index in enumerate(call["indices"]) if index is not None]
+    axis, last = given[0][0], given[-1][0]
+    if last - axis >= len(given):
+        message = f"{call.name}: only neighbouring axes can be indexed at once by tensors"
+        raise InputError(Problem(message, where="workload"))
+    table: View = call["self"]
+    if len(given) == 1:
+        return _looked_up(call, table, given[0][1], axis)
+    joined = math.prod(table.shape[axis : last + 1])
+    table = call.draft.reshape(table, (*table.shape[:axis], joined, *table.shape[last + 1 :]))
+    return _looked_up(call, table, _flat(call, [index for _, index in given]), axis)
+
+
+def _flat(call: Call, indices: Sequence[View]) -> View:
+    """One index for several axes: a product and a sum for each further one."""
+    shape = np.broadcast_shapes(*(index.shape for index in indices))
+    kernel = pointwise("flat_index", "mul", shape, 2 * (len(indices) - 1), len(indices))
+    inputs = [broadcast(index, shape) for index in indices]
+    return call.draft.emit(f"{call.name}.position", kernel, inputs, shape, "int32")
 
 
 def _only_index(call: Call) -> tuple[int, View]:
@@ -34,9 +57,8 @@ def _only_index(call: Call) -> tuple[int, View]:
     return given[0]
 
 
-def _looked_up(call: Call, indices: View, axis: int) -> View:
+def _looked_up(call: Call, table: View, indices: View, axis: int) -> View:
     """Slices along any axis are rows of the tensor with that axis first."""
-    table: View = call["self"]
     rank, new = len(table.axes), len(indices.axes)
     first = [axis, *(other for other in range(rank) if other != axis)]
     rows = lookup(call, permute(table, first), indices)
@@ -59,7 +81,7 @@ def lower_embedding_bag(call: Call) -> Value:
     if isinstance(offsets, View) and len(indices.axes) == 1:
         call.draft.folded.append(f"{call.name}: bags counted as equally long")
     rows = call.draft.reshape(
-        lookup(call, table, indices), (bags, -(-_count(indices) // bags), table.shape[1])
+        lookup(call, table, indices), (bags, -(-math.prod(indices.shape) // bags), table.shape[1])
     )
     operation = ("add", "mean", "max")[call["mode"]]
     nest = Nest(
@@ -70,13 +92,6 @@ def lower_embedding_bag(call: Call) -> Value:
     kernel = Kernel(kind=f"bag_{operation}", operation=operation, nest=nest)
     result = call.emit(kernel, rows, name=f"{call.name}.reduce")
     return (result, indices, indices, indices)
-
-
-def _count(view: View) -> int:
-    count = 1
-    for size in view.shape:
-        count *= size
-    return count
 
 
 @lowers("aten.scatter_add", "aten.scatter_reduce", "aten.index_add", "aten.index_copy")
