@@ -18,7 +18,7 @@ from dse.cli.pictures import Pictures
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
-from dse.stream_workload import is_stream
+from dse.stream_workload import check_no_stream, is_stream
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import InfeasibleError
 from mapper.search.exact import OBJECTIVES
@@ -110,6 +110,7 @@ def _check(
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     if not is_stream(workload):
+        check_no_stream(workload)
         return
     refused = {
         "--fidelity": fidelity != EVENT,
@@ -180,6 +181,7 @@ def _show(
         return
     if simulation.schedule is not None:
         schedules = _needed("schedules")
+        results().print("schedule, by the analytical model that it was searched with")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
