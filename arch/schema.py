@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arch.errors import suggest, suggestion, unknown
+from arch.quantity import Quantity
 
 KeyPath = tuple[str | int, ...]
 
@@ -214,6 +215,19 @@ def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
         model = _inner(model, part)
     model = _bare(model)
     return tuple(model.model_fields) if _is_model(model) else ()
+
+
+def default_of(model: Any, location: KeyPath) -> Any:
+    """What the field at a pydantic location is when it is left out, as it would be written."""
+    *parents, name = location
+    for part in parents:
+        model = _inner(model, part)
+    info = _bare(model).model_fields[name]
+    value = info.get_default(call_default_factory=True)
+    quantity = next((mark for mark in info.metadata if isinstance(mark, Quantity)), None)
+    return (
+        value if quantity is None or isinstance(value, str) or not value else quantity.show(value)
+    )
 
 
 def _inner(annotation: Any, part: str | int) -> Any:

@@ -34,6 +34,21 @@ def test_an_engine_is_refused_where_none_runs(
     assert complaint in done.err
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--fidelity", "roofline"),
+        ("--objective", "latency"),
+        ("--fuse",),
+        ("--mapping", "weight_stationary"),
+    ],
+)
+def test_a_stream_refuses_what_it_would_ignore(dse: Dse, option: tuple[str, ...]) -> None:
+    done = dse("simulate", *STREAM, *option)
+    assert (done.code, done.out) == (2, "")
+    assert f"{option[0]}: a stream of requests has no operators" in done.err
+
+
 def test_a_search_without_simulations_refuses_an_engine(dse: Dse, tmp_path: Path) -> None:
     done = dse("search", "resnet18_edge", "--out", tmp_path / "run", "--engine", "simpy")
     assert done.code == 2

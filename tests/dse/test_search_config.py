@@ -108,6 +108,10 @@ BAD = [
     ),
     ({"objectives": ["latency", "energi"]}, "objectives.1: .*did you mean 'energy'"),
     ({"objectives": ["latency", "latency"]}, "objectives: lists 'latency' more than once"),
+    (
+        {"workloads": ["gemv:M=1,K=1", {"workload": "gemv:M=1,K=1", "weight": 2}]},
+        "workloads: lists 'gemv:M=1,K=1' more than once; give it a weight",
+    ),
     ({"objectives": []}, "objectives: "),
     ({"constraints": {"speed": "<= 1"}}, "constraints.speed: 'speed' is not allowed"),
     ({"constraints": {"area": ">= 1 mm2"}}, "constraints.area: expected an upper limit"),

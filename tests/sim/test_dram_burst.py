@@ -176,6 +176,23 @@ def test_data_time_is_that_of_the_bytes_of_padding_and_of_channels_that_wait(nam
     assert asked + sum(rest.values()) == serve.state[burst.DATA_PS]
 
 
+@pytest.mark.parametrize("name", ["hbm2_8ch", "ddr5_4800", "hbm2_2000"])
+def test_a_tile_loses_at_most_a_stripe_by_channels_that_wait(name: str) -> None:
+    of = device(name)
+    rng, most = np.random.default_rng(4), 0.0
+    for _ in range(300):
+        serve = Served(of)
+        serve(
+            of.burst_bytes * int(rng.integers(1 << 16)), of.burst_bytes * int(rng.integers(1, 99))
+        )
+        stripe = int(serve.timing[burst.CHUNK_BYTES] * serve.timing[burst.CHANNELS])
+        _, rest = data_ps(serve.state, serve.timing)
+        most = max(most, rest["channel_imbalance"] * of.peak_bytes_per_s / 1e12 / stripe)
+    channels = int(serve.timing[burst.CHANNELS])
+    assert most <= 1 - 1 / channels + 1e-3
+    assert most > 0 or channels == 1
+
+
 def test_operands_lie_in_rows_of_their_own() -> None:
     regions = operand_regions([100, 1 << 20, 1], device())
     rows = [set(range(b // (2048 * 8), (b + s - 1) // (2048 * 8) + 1)) for b, s, _ in regions]
