@@ -45,7 +45,7 @@ USAGE = (
     bad(f"{SIMULATE} --trace {{tmp}}", "--trace", "it is a directory"),
     bad(f"{SIMULATE} --trace {{tmp}}/a.png --timeline {{tmp}}/a.png", "is the file of --trace"),
     bad(f"{SIMULATE} --trace {{tmp}}/a --trace-window -1us:2us", "begins before the run"),
-    bad(f"{SIMULATE} --set dram.timing=hbm9 --set dram.bandwidth=auto", "dram.timing: no arch configuration"),
+    bad(f"{SIMULATE} --set dram.timing=hbm9 --set dram.bandwidth=auto", "dram.timing: no arch"),
     bad("map --arch edge_npu --workload stream:bytes=3", "'stream': ", "only dse simulate"),
     bad("show stream", "'stream': ", "only dse simulate"),
     bad("simulate --arch hbm2_8ch --workload streem:bytes=3", "did you mean 'stream'?"),
