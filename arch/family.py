@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from arch.errors import InputError, Problem, suggest
-from arch.schema import StrictModel, allowed_keys
+from arch.schema import StrictModel, allowed_keys, default_of
 from arch.spec import Architecture
 from arch.strict_yaml import Document, parse_value, validate
 
@@ -39,6 +39,14 @@ class Family(ABC):
             keys = allowed_keys(self.schema, ("components", name, component["kind"]))
             top += [f"{name}.{key}" for key in keys if key != "kind"]
         return tuple(top)
+
+    def value(self, data: Mapping[str, Any], path: str) -> Any:
+        """What a checked document says at such a path, its default where it says nothing."""
+        name, dot, key = path.partition(".")
+        part = data["components"][name] if dot else data
+        if (key or name) in part:
+            return part[key or name]
+        return default_of(self.schema, ("components", name, part["kind"], key) if dot else (name,))
 
     def rebuild(self, data: Mapping[str, Any], overrides: Mapping[str, Any]) -> Architecture:
         """The architecture with overrides applied to its document and checked as a whole."""

@@ -197,29 +197,45 @@ Node = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Marks a whole number with its limits."""
+    """Marks a whole number with its limits, and a word that it may be instead."""
 
     low: int
     high: int
+    word: str | None = None
 
     def check(self, value: int) -> int:
         if self.low <= value <= self.high:
             return value
-        raise ValueError(f"{value} is out of range; allowed {self.low} to {self.high}")
+        raise ValueError(f"{value} is out of range; {self._allowed}")
+
+    def check_any(self, value: object) -> object:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return self.check(value)
+        if value == self.word:
+            return value
+        raise ValueError(f"{value!r} is not allowed; {self._allowed}")
+
+    @property
+    def _allowed(self) -> str:
+        other = f" or '{self.word}'" if self.word else ""
+        return f"allowed {self.low} to {self.high}{other}"
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
+        if self.word:
+            return core_schema.no_info_plain_validator_function(self.check_any)
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+        number = {"type": "integer", "minimum": self.low, "maximum": self.high}
+        return {"anyOf": [number, {"const": self.word}]} if self.word else number
 
 
 Extent = Annotated[int, Between(1, 4096)]
-QueueDepth = Annotated[int, Between(1, 4096)] | Literal["unlimited"]
+QueueDepth = Annotated[int | Literal["unlimited"], Between(1, 4096, "unlimited")]
 Stages = Annotated[int, Between(0, 64)]
 BankCount = Annotated[int, Between(1, 256)]
 Roles = Annotated[list[Role], AfterValidator(at_least_one)]

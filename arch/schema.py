@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arch.errors import suggest, suggestion, unknown
+from arch.quantity import Quantity
 
 KeyPath = tuple[str | int, ...]
 
@@ -168,8 +169,25 @@ def _empty(entry: _Entry) -> str:
     return "must not be empty"
 
 
+def _more(entry: _Entry) -> str:
+    return f"{_shown(entry.value)} is out of range; allowed more than {entry.context['gt']}"
+
+
+def _less(entry: _Entry) -> str:
+    return f"{_shown(entry.value)} is out of range; allowed less than {entry.context['lt']}"
+
+
+def _too_long(entry: _Entry) -> str:
+    return f"{_shown(entry.value)} is too long; allowed at most {entry.context['max_length']}"
+
+
+def _no_name(entry: _Entry) -> str:
+    """The patterns of fields are all of names."""
+    return f"{_shown(entry.value)} is not a name: letters, digits, '_', '-' and '.', no blanks"
+
+
 def _other(entry: _Entry) -> str:
-    message = entry.text.replace("Input should be", "expected")
+    message = entry.text.replace("Input should be", "expected").partition(", unable to parse")[0]
     for formal, plain in _PLAIN_WORDS.items():
         message = message.replace(formal, plain)
     return f"{message}, got {_shown(entry.value)}"
@@ -192,6 +210,11 @@ _SENTENCES: Mapping[str, Callable[[_Entry], str]] = {
     "union_tag_invalid": _unknown_tag,
     "value_error": _own,
     "string_too_short": _empty,
+    "too_short": _empty,
+    "string_too_long": _too_long,
+    "string_pattern_mismatch": _no_name,
+    "greater_than": _more,
+    "less_than": _less,
     "greater_than_equal": _too_small,
     "less_than_equal": _too_large,
 }
@@ -214,6 +237,19 @@ def allowed_keys(model: Any, location: KeyPath) -> tuple[str, ...]:
         model = _inner(model, part)
     model = _bare(model)
     return tuple(model.model_fields) if _is_model(model) else ()
+
+
+def default_of(model: Any, location: KeyPath) -> Any:
+    """What the field at a pydantic location is when it is left out, as it would be written."""
+    *parents, name = location
+    for part in parents:
+        model = _inner(model, part)
+    info = _bare(model).model_fields[name]
+    value = info.get_default(call_default_factory=True)
+    quantity = next((mark for mark in info.metadata if isinstance(mark, Quantity)), None)
+    return (
+        value if quantity is None or isinstance(value, str) or not value else quantity.show(value)
+    )
 
 
 def _inner(annotation: Any, part: str | int) -> Any:

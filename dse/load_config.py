@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from dse.quantities import QUANTITIES
 from dse.samplers import SAMPLERS
 from dse.search_schema import FORMS, SearchModel
 from dse.space import Parameter, Space
+from dse.stream_workload import check_no_stream
 from mapper.memory_plan.mcu import is_planned
 from mapper.workload.load import check_workload
 
@@ -86,7 +87,11 @@ class _Draft:
 
     def _load(self, name: object) -> None:
         if isinstance(name, str):
-            self.architecture = load_architecture(self._beside(name))
+            architecture = load_architecture(self._beside(name))
+            if not architecture.computes:
+                message = f"'{name}' computes nothing: a memory is the 'timing' of another's dram"
+                raise InputError(Problem(message))
+            self.architecture = architecture
 
     def _beside(self, name: str) -> str:
         """A path is meant from where the configuration stands, like any reference in a file."""
@@ -101,7 +106,7 @@ class _Draft:
                 path, item = (*path, "workload"), item.get("workload")
             if isinstance(item, str):
                 self.specs.append(item)
-                self._attempt(path, partial(check_workload, item))
+                self._attempt(path, partial(_check_network, item))
 
     def _parameters(self, architecture: Architecture, forms: Mapping[str, Any]) -> None:
         sound = {p: f for p, f in forms.items() if self._form_sound(architecture, p, f)}
@@ -141,14 +146,18 @@ class _Draft:
 
     def _roots(self, ties: Mapping[str, str], forms: Mapping[str, Any]) -> dict[str, str]:
         """The free parameter that each tied one follows in the end."""
-        roots = {}
+        roots: dict[str, str] = {}
+        circling: set[str] = set()
         for path, target in ties.items():
             seen = [path]
             while target in ties and target not in seen:
                 seen.append(target)
                 target = ties[target]
             at: KeyPath = ("parameters", path, "tie")
+            if target in circling:
+                continue  # that circle is known
             if target in seen:
+                circling.update(seen)
                 self.wrong.append(Finding(at, f"is a circle: {' -> '.join([*seen, target])}"))
             elif target not in forms:
                 free = [p for p in forms if p not in ties]
@@ -162,10 +171,11 @@ class _Draft:
         sound = True
         if parameter.path == WORKLOAD:
             return True
+        paths = (parameter.path, *parameter.ties)
         for value in parameter.values:
-            for path in (parameter.path, *parameter.ties):
-                build = partial(architecture.with_overrides, {path: value})
-                sound &= self._attempt(("parameters", path), build)
+            builds = (partial(architecture.with_overrides, {path: value}) for path in paths)
+            at: Iterator[KeyPath] = (("parameters", path) for path in paths)
+            sound &= all(map(self._attempt, at, builds))  # a value is wrong once
         return sound
 
     def _constraints(self, limits: object) -> None:
@@ -217,6 +227,11 @@ class _Draft:
             named = data.get(key)
             if isinstance(named, list | Mapping) and "ram" in named:
                 self.wrong.append(Finding((key,), "'ram' is known of microcontrollers only"))
+
+
+def _check_network(spec: str) -> None:
+    check_no_stream(spec)
+    check_workload(spec)
 
 
 def _expand_into(

@@ -25,6 +25,15 @@ def _distinct(values: list[Any]) -> list[Any]:
     return values
 
 
+def _named_once(workloads: list[WorkloadModel]) -> list[WorkloadModel]:
+    """Twice the same would be one network, simulated once; a weight says that it counts more."""
+    try:
+        _distinct([workload.workload for workload in workloads])
+    except ValueError as error:
+        raise ValueError(f"{error}; give it a weight instead") from None
+    return workloads
+
+
 def _spelled_out(workload: object) -> object:
     """A plain specification stands for itself with weight 1."""
     return {"workload": workload} if isinstance(workload, str) else workload
@@ -67,7 +76,7 @@ class SearchModel(StrictModel):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
     description: str = ""
-    workloads: Annotated[list[PlainOrWeighted], Field(min_length=1)]
+    workloads: Annotated[list[PlainOrWeighted], Field(min_length=1), AfterValidator(_named_once)]
     arch: str
     parameters: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
     mapping: MappingModel = MappingModel()

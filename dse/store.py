@@ -47,7 +47,7 @@ def load_study(run_dir: Path) -> Study:
     connection = _existing(run_dir)
     try:
         run = _run(connection)
-        trials = _trials(connection)
+        trials = _trials(connection, run_dir)
     finally:
         connection.close()
     if not trials or trials[0].number != 0:
@@ -66,7 +66,7 @@ def recorded_trials(run_dir: Path) -> tuple[Trial, ...]:
     """Trials so far by number, the start (0) included; none if it was killed before the first."""
     connection = _existing(run_dir)
     try:
-        return _trials(connection)
+        return _trials(connection, run_dir)
     finally:
         connection.close()
 
@@ -138,7 +138,7 @@ class Store:
 
     def trials(self) -> tuple[Trial, ...]:
         """All recorded trials by number, the start (0) included."""
-        return _trials(self._connection)
+        return _trials(self._connection, self._run_dir)
 
     def close(self) -> None:
         self._connection.close()
@@ -204,9 +204,17 @@ def _run(connection: sqlite3.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT key, value FROM run"))
 
 
-def _trials(connection: sqlite3.Connection) -> tuple[Trial, ...]:
-    rows = connection.execute("SELECT record FROM trial ORDER BY number")
-    return tuple(trial_from_plain(json.loads(record)) for (record,) in rows)
+def _trials(connection: sqlite3.Connection, run_dir: Path) -> tuple[Trial, ...]:
+    rows = connection.execute("SELECT number, record FROM trial ORDER BY number")
+    return tuple(_trial(run_dir, number, record) for number, record in rows)
+
+
+def _trial(run_dir: Path, number: int, record: str) -> Trial:
+    try:
+        return trial_from_plain(json.loads(record))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise _wrong(run_dir, f"holds a malformed record of trial {number}: {reason}") from error
 
 
 def _changes(

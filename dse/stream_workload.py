@@ -7,10 +7,11 @@ from typing import Any
 
 from arch import catalog
 from arch.dram_device import DramDevice
-from arch.errors import InputError, Problem, unknown
+from arch.errors import InputError, Problem, suggest, suggestion, unknown
 from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import parse_size
+from mapper.workload.load import listings
 from mapper.workload.parameters import split_spec
 from sim.stream_spec import PATTERNS, StreamSpec
 
@@ -26,6 +27,19 @@ DESCRIPTION = "requests straight to a memory, as in stream:bytes=67108864,patter
 
 def is_stream(spec: str) -> bool:
     return spec.partition(":")[0].strip() == NAME
+
+
+def check_no_stream(spec: str) -> None:
+    """``InputError`` where a network is needed and a stream is meant, or misspelt."""
+    name = spec.partition(":")[0].strip()
+    if name == NAME:
+        message = "is requests straight to a memory, which only dse simulate takes"
+        raise InputError(Problem(message, where=f"workload '{NAME}'"))
+    if not suggest(name, [NAME]):
+        return
+    known = [listing.name for listing in listings()]
+    if name not in known and suggest(name, [*known, NAME]) == suggestion(NAME):
+        raise InputError(Problem(f"unknown workload '{name}'; {suggestion(NAME)}"))
 
 
 def parse_stream(spec: str, device: DramDevice) -> StreamSpec:

@@ -54,6 +54,12 @@ class Study:
         """Evaluation time summed over trials (more than wall time with several workers)."""
         return sum(t.seconds for t in (self.start, *self.trials))
 
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """What simulated the trials: each engine that did, none where nothing was simulated."""
+        documents = (d for t in (self.start, *self.trials) for d in (t.metrics or {}).values())
+        return tuple(sorted({engine for d in documents if (engine := d.get("engine"))}))
+
     def pareto(self) -> tuple[Trial, ...]:
         """Feasible trials that no other beats in every objective, by the first objective.
 

@@ -13,6 +13,8 @@ times, and each idle picosecond has a cause:
 - ``row_miss``, ``refresh``, ``bus_turnaround``, ``bank_group``: of a DRAM that is simulated in
   detail; a row had to be opened, banks were refreshed, reads followed writes (or the other way
   round, or another rank), consecutive bursts came from one bank group.
+- ``burst_padding``, ``channel_imbalance``: likewise; it moved bytes that nobody had asked for,
+  since bursts are moved as a whole; channels with fewer bursts of a tile waited for the others.
 - ``bank_conflict``: of a memory with several banks, some of which had nothing to do while others
   had: accesses that touch few banks, or meet in one.
 - ``turnaround``: it had to turn around between two tiles that stay in a compute unit.
@@ -41,6 +43,8 @@ CAUSES = (
     "refresh",
     "bus_turnaround",
     "bank_group",
+    "burst_padding",
+    "channel_imbalance",
     "bank_conflict",
     "turnaround",
     "rounding",

@@ -63,8 +63,9 @@ def simulate_stream(device: DramDevice, spec: StreamSpec) -> StreamResult:
     _check_count(here, simulated)
     addresses, is_write = _requests(simulated, spec, here)
     state = new_image(simulated, channels, _stream(simulated, addresses, is_write))
-    limit = here if spec.outstanding is None else spec.outstanding
-    progress = compiled_stream.run(state, inject // (device.channels // channels), limit)
+    limit = here if spec.outstanding is None else min(spec.outstanding, here)
+    in_a_cycle = min(inject // (device.channels // channels), here)
+    progress = compiled_stream.run(state, in_a_cycle, limit)
     return _result(device, simulated, state, progress)
 
 
@@ -105,10 +106,10 @@ def _requests(device: DramDevice, spec: StreamSpec, count: int) -> tuple[IntArra
         addresses = _distinct(blocks, count, np.random.default_rng(spec.seed))
     else:
         stride = (spec.stride_bytes or device.burst_bytes) // device.burst_bytes
-        addresses = numbers * stride
-        if addresses[-1] >= blocks:
+        if (count - 1) * stride >= blocks:
             message = f"reaches beyond the memory's {device.size_bytes:,} B"
             raise InputError(Problem(message, where="workload stream"))
+        addresses = numbers * stride
     return addresses, is_write.astype(np.int64)
 
 

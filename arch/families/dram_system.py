@@ -40,7 +40,7 @@ class DramFamily(Family):
 
 
 def device_named(name_or_path: str) -> DramDevice:
-    """The device of a shipped architecture of this family, or of a file."""
+    """The device of a shipped architecture of this family, or of a file, for use in a network."""
     try:
         architecture = load_architecture(name_or_path)
     except InputError as error:
@@ -51,7 +51,20 @@ def device_named(name_or_path: str) -> DramDevice:
             f"'{name_or_path}' is of family '{architecture.family}'; allowed family 'dram_system'"
         )
         raise InputError(Problem(message, where="timing"))
+    _check_for_network(name_or_path, memory.device)
     return memory.device
+
+
+def _check_for_network(name: str, device: DramDevice) -> None:
+    controller = device.controller
+    if (controller.page, controller.scheduler) != ("open", "fr_fcfs"):
+        message = (
+            f"'{name}' has page: {controller.page} and scheduler: {controller.scheduler}; allowed "
+            "page: open with scheduler: fr_fcfs, which are the ones that the model of a memory "
+            "inside a network has. The others can be simulated on the memory by itself: dse "
+            f"simulate --arch {name} --workload stream:bytes=1MiB,pattern=sequential"
+        )
+        raise InputError(Problem(message, where="timing"))
 
 
 def _of_timing(problem: Problem) -> Problem:

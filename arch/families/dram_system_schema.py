@@ -12,6 +12,7 @@ from arch.dram_device import ADDRESS_FIELDS
 from arch.fields import Between, DramEnergy, DramType
 from arch.quantity import Quantity
 from arch.schema import Finding, StrictModel
+from arch.timing import PARAMETERS
 
 
 def _address_map(text: str) -> str:
@@ -164,3 +165,38 @@ def _together(path: tuple[str, str], component: Mapping[str, Any]) -> Iterator[F
     if component.get("ACT_BUS", 1) != 1 and component.get("queue") != "shared":
         message = "more than one cycle for an ACT is modelled with 'queue: shared' only"
         yield Finding((*path, "ACT_BUS"), message)
+    yield from _refresh_fits(path, component)
+
+
+def _refresh_fits(path: tuple[str, str], component: Mapping[str, Any]) -> Iterator[Finding]:
+    """Rows are closed and refreshed before the next refresh falls due."""
+    refresh = component.get("refresh", "all_bank")
+    fields = DramChannelsConfig.model_fields
+    names = ("ranks", "bank_groups", "banks_per_group", *PARAMETERS)
+    p = {name: component.get(name, fields[name].default) for name in names}
+    if any(type(value) is not int for value in p.values()):
+        return
+    row = max(
+        p["RC"],
+        p["RAS"] + p["RP"],
+        p["RCDRD"] + p["RTP"] + p["RP"],
+        p["RCDWR"] + p["CWL"] + p["BURST"] + p["WR"] + p["RP"],
+    )
+    banks = p["bank_groups"] * p["banks_per_group"]
+    if refresh == "all_bank":
+        least = p["RFC"] + p["ranks"] * (row + banks * max(1, p["PPD"]))
+        yield from _at_least(path, "REFI", p, least)
+    elif refresh == "per_bank" and p["REFIPB"]:
+        between_banks = p["ranks"] * (row + 1) + p["RREFD"]
+        yield from _at_least(path, "REFIPB", p, max(between_banks, -(-(p["RFCPB"] + row) // banks)))
+
+
+def _at_least(
+    path: tuple[str, str], period: str, p: Mapping[str, int], least: int
+) -> Iterator[Finding]:
+    if p[period] < least:
+        message = (
+            f"{p[period]} is not allowed; allowed {least} cycles or more, in which rows can be "
+            "closed and refreshed; for a memory without refresh write refresh: none"
+        )
+        yield Finding((*path, period), message)

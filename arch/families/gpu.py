@@ -50,11 +50,13 @@ class SharedMemory(Memory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorCores(Compute):
-    """The tensor cores of all SMs. ``macs_per_cycle`` is of one SM, by data type, dense."""
+    """The tensor cores of all SMs. ``macs_per_cycle`` is of one SM, by data type, dense;
+    ``sparse_macs_per_cycle`` counts the zeros that 2:4 sparse operands leave out as well."""
 
     sms: int
     path: str
     macs_per_cycle: Mapping[str, int]
+    sparse_macs_per_cycle: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,8 @@ class TensorConfig(StrictModel):
     """Instructions that libraries use: of a warp group (Hopper), or of a warp."""
     macs_per_cycle: dict[Dtype, Annotated[int, Field(ge=64, le=1 << 17)]]
     """Dense multiply-adds of one SM."""
+    sparse_macs_per_cycle: dict[Dtype, Annotated[int, Field(ge=64, le=1 << 17)]] = Field(default={})
+    """Those with 2:4 sparse weights, zeros counted, where there are such instructions."""
     mac_energy: MacEnergy
 
 
@@ -273,6 +277,7 @@ def _tensor_cores(name: str, config: TensorConfig, period_ps: int) -> TensorCore
         sms=config.sms,
         path=config.path,
         macs_per_cycle={str(dtype): rate for dtype, rate in config.macs_per_cycle.items()},
+        sparse_macs_per_cycle={str(d): rate for d, rate in config.sparse_macs_per_cycle.items()},
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from arch import technology
 from arch.datatypes import datatype
 from arch.dram_device import DramDevice
+from arch.errors import InputError
 from arch.families.dram_system import device_named
 from arch.families.spatial_network import arbiter, bandwidth_of, network
 from arch.families.spatial_rules import STATIONARY
@@ -195,11 +196,19 @@ def _banks(config: SramConfig) -> Banks | None:
     return Banks(count=config.banks, interleave_bytes=config.interleave)
 
 
+def _device(name: str, timing: str) -> DramDevice:
+    try:
+        return device_named(timing)
+    except InputError as error:
+        wrong = [replace(p, where=f"components.{name}.{p.where}") for p in error.problems]
+        raise InputError(wrong) from error
+
+
 def _dram(name: str, config: DramConfig, chip: _Chip) -> Dram:
     energy = config.energy
     if isinstance(energy, str):
         energy = technology.dram_pj_per_byte(str(config.type)).at(chip.corner)
-    device = None if config.timing is None else device_named(config.timing)
+    device = None if config.timing is None else _device(name, config.timing)
     bandwidth, latency_ps = config.bandwidth, config.latency
     if device is not None:
         bandwidth = device.peak_bytes_per_s

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from arch import technology
-from arch.errors import suggest
+from arch import technology, units
+from arch.errors import InputError, suggest
 from arch.fields import Role
 from arch.schema import Finding
 from arch.spec import ROLES
@@ -144,6 +144,14 @@ def _network(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterato
         if kind != "noc":
             continue
         network = components[name]
+        if "packet" in network and network.get("switching", "wormhole") == "wormhole":
+            message = "is a size for 'switching: store_and_forward'"
+            yield Finding(("components", name, "packet"), message)
+        for key in ("rows", "cols"):
+            most = [components[n].get(key) for n, k in kinds.items() if k == "pe_array"]
+            if _all_counts(network.get(key), *most) and network[key] > min(most, default=4096):
+                message = f"{network[key]} is more than the array has to divide, {min(most)}"
+                yield Finding(("components", name, key), message)
         if srams and network.get("source") != srams[-1]:
             message = f"must be '{srams[-1]}', the innermost sram"
             yield Finding(("components", name, "source"), message)
@@ -184,6 +192,9 @@ def _banks(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[
             yield Finding(("components", name, "interleave"), "needs several 'banks'")
         if not banked:
             continue
+        if _uneven(sram):
+            message = "must divide the size into equal banks of whole pieces ('interleave')"
+            yield Finding(("components", name, "banks"), message)
         for key, plain in _PLAIN_PORT.items():
             if sram.get(key, plain) != plain:
                 message = "each of several banks serves in the order of the requests"
@@ -192,6 +203,20 @@ def _banks(components: Mapping[Any, Any], kinds: Mapping[Any, Any]) -> Iterator[
             if sram.get(key) == "unlimited":
                 message = "several banks share a bandwidth, which must be a number"
                 yield Finding(("components", name, key), message)
+
+
+def _uneven(sram: Mapping[str, Any]) -> bool:
+    """Whether some banks would be larger than others; of what is malformed nothing is said."""
+    banks: Any = sram.get("banks")
+    try:
+        size, piece = (units.parse_size(sram.get(k, "64 B")) for k in ("size", "interleave"))
+    except InputError:
+        return False
+    return _all_counts(banks, size, piece) and bool(size % (banks * piece))
+
+
+def _all_counts(*values: object) -> bool:
+    return all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in values)
 
 
 def _timing(path: tuple[str, str], dram: Mapping[str, Any]) -> Iterator[Finding]:

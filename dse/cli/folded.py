@@ -10,7 +10,8 @@ from mapper.workload.graph import Workload
 _NUMBER = re.compile(r"\d+")
 #: Of a name, not of a size.
 _NUMBERED = re.compile(r"(?<=[A-Za-z])(?:_\d+)+\b")
-_PLACE = " on the output path of "
+#: What follows is the operator that does it.
+_PLACE = re.compile(r" (?:on the output path of|applied by) .*")
 
 
 def folded_summary(workload: Workload) -> str:
@@ -33,4 +34,4 @@ def folded_lines(workload: Workload) -> list[str]:
 def _reason(note: str) -> str:
     """The note without the names of what it is about, and without numbers in names."""
     what = note.partition(": ")[2] or note
-    return _NUMBERED.sub("", what.partition(_PLACE)[0].partition(", ")[0])
+    return _NUMBERED.sub("", _PLACE.sub("", what).partition(", ")[0])

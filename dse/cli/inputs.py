@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ def output_file(option: str, path: Path) -> Path:
     for reason, applies in reasons.items():
         if applies:
             raise InputError(Problem(f"cannot write '{path}': {reason}", where=option))
+    if not path.exists():
+        _try(option, path, parent)
     return path
 
 
@@ -58,7 +61,17 @@ def output_folder(option: str, path: Path) -> Path:
         raise InputError(Problem(f"cannot write '{path}': '{existing}' is a file", where=option))
     if not os.access(existing, os.W_OK):
         raise InputError(Problem(f"cannot write '{path}': permission denied", where=option))
+    _try(option, path, existing)
     return path
+
+
+def _try(option: str, path: Path, folder: Path) -> None:
+    """Some folders take no files whatever their permissions say (``/proc``, a full disk)."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        message = f"cannot write '{path}': '{folder}' takes no files ({error.strerror})"
+        raise InputError(Problem(message, where=option)) from error
 
 
 def positive(option: str, number: int) -> int:

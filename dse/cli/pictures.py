@@ -40,6 +40,8 @@ class Pictures:
             inputs.output_file("--timeline", timeline)
             if timeline.suffix not in (".png", ".svg"):
                 raise _wrong("--timeline", f"'{timeline}' must end in .png or .svg")
+            if trace is not None and trace.resolve() == timeline.resolve():
+                raise _wrong("--timeline", f"'{timeline}' is the file of --trace too")
         return cls(
             trace=trace, window_ps=None if window is None else _window(window), timeline=timeline
         )
@@ -91,6 +93,8 @@ def _window(text: str) -> tuple[int, int]:
         begin, end = (parse_time(part.strip()) for part in parts)
     except ValueError as error:
         raise _wrong("--trace-window", str(error)) from error
+    if begin < 0:
+        raise _wrong("--trace-window", f"'{text}' begins before the run, which begins at 0us")
     if begin >= end:
         raise _wrong("--trace-window", f"'{text}' ends before it begins")
     return begin, end

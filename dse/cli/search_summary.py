@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console
@@ -61,7 +62,14 @@ def rows(
         for trial in trials
     ]
     for path in all_paths(study.config.space):
-        yield path, *(str(setting(architecture, path)) for architecture in architectures)
+        yield path, *(written(setting(a, path)) for a in architectures)
+
+
+def written(value: object) -> str:
+    """As in the YAML."""
+    if isinstance(value, str):
+        return value
+    return "–" if value is None else json.dumps(value)
 
 
 def simulated(latency_ps: Mapping[int, float], trial: Trial) -> str:

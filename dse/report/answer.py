@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from dse.report import display
 from dse.report.data import Facts
@@ -14,13 +13,19 @@ from dse.trial import Trial
 #: Designs named in a list before it is cut.
 NAMED = 6
 
+#: What is said of a change that could be left out.
+IDLE = " (alone it makes no difference)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What to build: a headline, what changes against the start, and the alternatives."""
+    """What to build: a headline, what changes against the start, and the alternatives.
+
+    A change is a parameter, its old and new value, and a remark if it makes no difference.
+    """
 
     headline: str
-    changes: tuple[tuple[str, Any, Any], ...]
+    changes: tuple[tuple[str, str, str, str], ...]
     alternatives: tuple[str, ...]
 
 
@@ -31,7 +36,12 @@ def answer(facts: Facts) -> Answer:
     after = facts.evidence.architectures[chosen.number]
     changed = changed_paths(facts.base, after, facts.study.space)
     changes = tuple(
-        (path, setting(facts.base, path), setting(after, path))
+        (
+            path,
+            display.parameter(setting(facts.base, path)),
+            display.parameter(setting(after, path)),
+            IDLE if path in facts.evidence.idle else "",
+        )
         for path in all_paths(facts.study.space)
         if path in changed
     )

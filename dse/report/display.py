@@ -5,6 +5,7 @@ Units and formats come from ``arch.units`` and ``dse.quantities``; here they are
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -210,8 +211,10 @@ def sentence(text: str) -> str:
 
 
 def parameter(setting: Any) -> str:
-    """A parameter's value as it stands in the YAML."""
-    return typeset(str(setting)) if isinstance(setting, str) else str(setting)
+    """A parameter's value as it stands in the YAML; a dash where there is none."""
+    if isinstance(setting, str):
+        return typeset(setting)
+    return "–" if setting is None else json.dumps(setting)
 
 
 def plural(count: int, noun: str) -> str:

@@ -46,7 +46,8 @@ class Evidence:
     """``architectures`` by trial number; ``checks`` of the recommended designs and the start.
 
     ``ranges`` are of the start and the chosen design, empty where the technology has none.
-    ``timeline`` is the chosen design's event simulation of the first workload.
+    ``timeline`` is the chosen design's event simulation of the first workload. ``idle`` are
+    changes of the chosen design against the start of which each alone could be left out.
     """
 
     architectures: Mapping[int, Architecture]
@@ -54,6 +55,7 @@ class Evidence:
     checks: tuple[FidelityCheck, ...]
     ranges: tuple[TechnologyRange, ...]
     timeline: tuple[Slice, ...]
+    idle: tuple[str, ...] = ()
 
     def check(self, number: int) -> FidelityCheck | None:
         return next((c for c in self.checks if c.number == number), None)

@@ -175,9 +175,10 @@ def _next_step(c: Comparison) -> str:
     ]
     itself = f" and is busy {display.percent(busy[limiting])}" if limiting in busy else ""
     rest = f" Busy besides: {', '.join(others)}." if others else ""
+    needs = f"more of {limiting}" if limiting in busy else f"less {limiting}"
     return (
         f"{limiting} limits {share} of the time of {label(c.chosen)}{itself}; a faster design "
-        f"needs more of {limiting} first.{rest}"
+        f"needs {needs} first.{rest}"
     )
 
 

@@ -9,7 +9,7 @@ from arch.errors import InputError, Problem
 from arch.registry import family_named
 from arch.spec import Architecture
 from arch.technology import CORNERS
-from dse.config import SearchConfig
+from dse.config import WORKLOAD, SearchConfig
 from dse.mapping_document import mapping_of
 from dse.plan_document import plan_of
 from dse.report.designs import recommended
@@ -19,11 +19,13 @@ from dse.report.evidence import (
     TechnologyRange,
     WorkloadSummary,
 )
-from dse.report.settings import with_workload
+from dse.report.settings import changed_paths, setting, with_workload
 from dse.search import fingerprint
 from dse.study import Study
 from dse.trial import Trial
-from mapper.cost import Mappings, Metrics
+from mapper.cost import InfeasibleError, Mappings, Metrics
+from mapper.legality import MappingError
+from mapper.memory_plan.mcu import is_planned
 from mapper.plan import Plan
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
@@ -104,6 +106,7 @@ def collect(study: Study) -> Evidence:
             if n in mapped and _has_corners(architectures[n])
         ),
         timeline=_timeline(first, workloads[first], mapped[found[0].number]) if found else (),
+        idle=_idle(config, workloads, mapped[found[0].number], described) if found else (),
     )
 
 
@@ -188,6 +191,35 @@ def _range(
         for corner in (CORNERS[0], CORNERS[-1])
     )
     return TechnologyRange(number=mapped.trial.number, low=low, high=high)
+
+
+def _idle(
+    config: SearchConfig,
+    workloads: Mapping[str, Workload],
+    mapped: _Mapped,
+    described: Mapping[int, Architecture],
+) -> tuple[str, ...]:
+    """Changed parameters that, set back alone, leave time, energy and area as they are.
+
+    SRAM that is planned is not among these, so nothing is said of boards.
+    """
+    start, chosen = described[0], described[mapped.trial.number]
+    changed = changed_paths(start, chosen, config.space) - {WORKLOAD}
+    if not changed or is_planned(mapped.architecture):
+        return ()
+    totals = _totals(config, workloads, mapped, config.fidelity)
+    idle: list[str] = []
+    for parameter in config.space.parameters:
+        paths = [path for path in (parameter.path, *parameter.ties) if path in changed]
+        back = {path: setting(start, path) for path in paths}
+        try:
+            architecture = mapped.architecture.with_overrides(back)
+            without = replace(mapped, architecture=architecture)
+            if _totals(config, workloads, without, config.fidelity) == totals:
+                idle += paths
+        except (InputError, InfeasibleError, MappingError):
+            continue  # without it there would be no such design
+    return tuple(idle)
 
 
 def _timeline(spec: str, workload: Workload, mapped: _Mapped) -> tuple[Slice, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from arch.errors import InputError
+from arch.registry import family_named
 from arch.spec import Architecture
 from dse.config import WORKLOAD, SearchConfig
 from dse.space import Space
@@ -21,10 +22,8 @@ def with_workload(config: SearchConfig, trial: Trial, architecture: Architecture
 
 
 def setting(architecture: Architecture, path: str) -> Any:
-    """The value at an override path in the architecture's own document."""
-    component, dot, key = path.partition(".")
-    document = architecture.document
-    return document["components"][component].get(key) if dot else document.get(path)
+    """The value at an override path: the architecture's own, or the default."""
+    return family_named(architecture.family).value(architecture.document, path)
 
 
 def all_paths(space: Space) -> tuple[str, ...]:

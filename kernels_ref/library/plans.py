@@ -108,6 +108,20 @@ def _grouped_conv(rng: np.random.Generator, dtype: str) -> Sizes:
     return {**sizes, "C": groups * depth, "K": groups * width, "groups": groups}
 
 
+def _wild_conv(rng: np.random.Generator, dtype: str) -> Sizes:
+    """Any number of channels, any image, any kernel, any groups that divide."""
+    kernel = int(rng.choice([1, 2, 3, 3, 4, 5, 6, 7]))
+    c, k = log_uniform(rng, 1, 2048), log_uniform(rng, 1, 2048)
+    share, groups = rng.random(), 1
+    if share < 0.2:
+        groups = log_uniform(rng, 2, 64)
+        c, k = (-(-size // groups) * groups for size in (c, k))
+    elif share < 0.3:
+        groups, k = c, c * int(rng.choice([1, 1, 2]))
+    sizes = {"N": log_uniform(rng, 1, 128), "C": c, "H": log_uniform(rng, 4, 320), "K": k}
+    return {**sizes, "R": kernel, "stride": int(rng.choice([1, 1, 2])), "groups": groups}
+
+
 def _mixed(rng: np.random.Generator, kind: str) -> Sampler:
     """Of three points two as in networks and one of any sizes."""
     return (HARD_SAMPLERS if rng.random() < 1 / 3 else SAMPLERS)[kind]
@@ -120,10 +134,65 @@ class Plan:
     sampler: Callable[[np.random.Generator, str], Sampler]
 
 
+#: Of the convolutions of a varied plan.
+GROUPED_SHARE = 0.2
+#: And of a broad plan.
+WILD_SHARE = 0.3
+
 #: Grouped convolutions, which the other plans have few of.
 GROUPS: Counts = {"conv2d": {"bf16": 70, "fp16": 40, "fp32": 40}}
 
+#: What one calibration wanted more of: convolutions of all kinds above all.
+MORE: Counts = {
+    "conv2d": {"bf16": 1100, "fp16": 750, "fp32": 650},
+    "gemm": {"bf16": 60, "fp16": 40, "fp32": 60, "fp8": 40, "int8": 40},
+    "bmm": {"bf16": 40, "fp16": 25, "fp32": 25},
+    "sdpa": {"bf16": 70, "fp16": 60, "fp32": 30},
+    "ew_add": {"bf16": 4, "fp16": 4, "fp32": 4},
+    "ew_gelu": {"bf16": 4, "fp16": 4, "fp32": 4},
+    "ew_scale": {"bf16": 4, "fp16": 4, "fp32": 4},
+    "row_softmax": {"bf16": 16, "fp16": 12, "fp32": 16},
+    "row_layernorm": {"bf16": 12, "fp16": 8, "fp32": 12},
+    "row_sum": {"bf16": 20, "fp16": 15, "fp32": 20},
+    "block": {"bf16": 20},
+}
+
+
+#: What is profiled, which is quick: which kernels a library takes, and roughly how long they take.
+PROFILED: Counts = {
+    "conv2d": {"bf16": 6000, "fp16": 4500, "fp32": 3500},
+    "gemm": {"bf16": 800, "fp16": 500, "fp32": 700, "fp8": 300, "int8": 400},
+    "bmm": {"bf16": 500, "fp16": 300, "fp32": 300},
+    "sdpa": {"bf16": 500, "fp16": 300, "fp32": 150},
+    "row_softmax": {"bf16": 100, "fp16": 50, "fp32": 100},
+    "row_layernorm": {"bf16": 50, "fp32": 50},
+    "row_sum": {"bf16": 150, "fp16": 100, "fp32": 150},
+}
+
+#: Profiled too: convolutions of which two in three are as in networks.
+TYPICAL: Counts = {"conv2d": {"bf16": 6000, "fp16": 3500, "fp32": 2500}}
+
+#: As unseen, with more convolutions.
+FRESH: Counts = {**UNSEEN, "conv2d": {"bf16": 34, "fp16": 18, "fp32": 14}}
+
+
+def _broad(rng: np.random.Generator, kind: str) -> Sampler:
+    return _wild_conv if kind == "conv2d" and rng.random() < WILD_SHARE else _varied(rng, kind)
+
+
+def _varied(rng: np.random.Generator, kind: str) -> Sampler:
+    """Points as in networks, points of any sizes, and convolutions in groups."""
+    share = rng.random()
+    if kind == "conv2d" and share < GROUPED_SHARE:
+        return _grouped_conv
+    return (HARD_SAMPLERS if share < (1 + GROUPED_SHARE) / 2 else SAMPLERS)[kind]
+
+
 PLANS = {
+    "typical": Plan(counts=TYPICAL, sampler=_mixed),
+    "fresh": Plan(counts=FRESH, sampler=_mixed),
+    "profiled": Plan(counts=PROFILED, sampler=_broad),
+    "more": Plan(counts=MORE, sampler=_varied),
     "groups": Plan(counts=GROUPS, sampler=lambda rng, kind: _grouped_conv),
     "hard": Plan(counts=HARD, sampler=lambda rng, kind: HARD_SAMPLERS[kind]),
     "unseen": Plan(counts=UNSEEN, sampler=_mixed),

@@ -182,7 +182,9 @@ def capture(calls: Sequence[Call]) -> torch.cuda.CUDAGraph:
     return graph
 
 
-def work_steadily(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Steady:
+def work_steadily(
+    graph: torch.cuda.CUDAGraph, calls: int, card: Card, window_s: float = ENERGY_WINDOW_S
+) -> Steady:
     """Replay without a pause until the energy counter has moved over the whole window."""
     graph.replay()
     replays = max(1, round(CHUNK_US / elapsed_us(graph.replay)))
@@ -190,7 +192,7 @@ def work_steadily(graph: torch.cuda.CUDAGraph, calls: int, card: Card) -> Steady
     finished = first = 0
     ticks: list[tuple[float, int]] = []
     seen, began_s = 0, time.perf_counter()
-    while len(ticks) < 2 or ticks[-1][0] - ticks[0][0] < ENERGY_WINDOW_S:
+    while len(ticks) < 2 or ticks[-1][0] - ticks[0][0] < window_s:
         while finished < len(ends) and ends[finished].query():  # type: ignore[no-untyped-call]
             finished += 1
         while len(ends) - finished < CHUNKS_AHEAD:

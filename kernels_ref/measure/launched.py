@@ -21,26 +21,29 @@ from kernels_ref.library.plans import NAMES, planned_points
 from kernels_ref.library.points import LibraryPoint
 from kernels_ref.measure.library import calls_of
 
-BATCH = 24
+BATCH = 16
+#: Each point is called so often, of which the faster call counts.
+CALLS = 2
 COLUMNS = ("kind", "params", "dtype", "kernels")
 
 
 def _trace(points: Sequence[LibraryPoint], generator: Any) -> list[dict[str, Any]]:
-    """Profile one call of each point; marks named by number tell them apart."""
+    """Profile ``CALLS`` calls of each point; marks named by number tell them apart."""
     import torch
 
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     ready = []
     for point in points:
-        call = calls_of(point, 0, generator, "cuda")[0]
-        call()
-        ready.append(call)
+        calls = calls_of(point, 0, generator, "cuda")
+        calls[0]()
+        ready.append(calls)
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=activities) as profile:
-        for number, call in enumerate(ready):
-            with torch.profiler.record_function(f"point {number}"):
-                call()
-                torch.cuda.synchronize()
+        for turn in range(CALLS):
+            for number, calls in enumerate(ready):
+                with torch.profiler.record_function(f"point {number}"):
+                    calls[turn % len(calls)]()
+                    torch.cuda.synchronize()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
@@ -49,20 +52,20 @@ def _trace(points: Sequence[LibraryPoint], generator: Any) -> list[dict[str, Any
 
 
 def _kernels(events: Sequence[dict[str, Any]], count: int) -> list[list[dict[str, Any]]]:
-    """Kernels of each mark: a kernel runs within its mark, as every call is waited for."""
+    """Kernels of the faster call of each point; a kernel runs within its mark, as every call is
+    waited for."""
     marks = sorted(
         (event["ts"], int(event["name"].split()[1]))
         for event in events
         if event.get("cat") == "user_annotation" and event["name"].startswith("point ")
     )
     starts = [start for start, _ in marks]
-    found: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+    calls: list[list[dict[str, Any]]] = [[] for _ in marks]
     for event in sorted(events, key=lambda e: float(e.get("ts", 0))):
         if event.get("cat") not in ("kernel", "gpu_memset", "gpu_memcpy"):
             continue
         given = event["args"]
-        number = marks[bisect.bisect_right(starts, event["ts"]) - 1][1]
-        found[number].append(
+        calls[bisect.bisect_right(starts, event["ts"]) - 1].append(
             {
                 "name": event["name"],
                 "us": event["dur"],
@@ -72,7 +75,10 @@ def _kernels(events: Sequence[dict[str, Any]], count: int) -> list[list[dict[str
                 "regs": given.get("registers per thread"),
             }
         )
-    return found
+    found: list[list[list[dict[str, Any]]]] = [[] for _ in range(count)]
+    for (_, number), kernels in zip(marks, calls, strict=True):
+        found[number].append(kernels)
+    return [min(each, key=lambda kernels: sum(k["us"] for k in kernels)) for each in found]
 
 
 def launched(points: Sequence[LibraryPoint], seconds: float) -> Iterator[tuple[LibraryPoint, Any]]:
@@ -98,11 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plan", choices=NAMES, default="library", help="which points")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", default="0/1")
+    parser.add_argument("--kind", default="", help="points of this kind alone")
     parser.add_argument("--most", type=int, default=10**6)
     parser.add_argument("--seconds", type=float, default=1e9)
     given = parser.parse_args(arguments)
     share, shares = (int(part) for part in given.share.split("/"))
-    points = [p for p in planned_points(given.plan, given.seed) if not p.repeat][share::shares]
+    planned = [p for p in planned_points(given.plan, given.seed) if not p.repeat]
+    points = [p for p in planned if given.kind in ("", p.kind)][share::shares]
     given.out.mkdir(parents=True, exist_ok=True)
     with (given.out / f"launched_{share}.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

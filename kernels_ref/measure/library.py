@@ -12,11 +12,13 @@ import csv
 import gc
 import json
 import math
+import multiprocessing
 import statistics
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -30,6 +32,7 @@ from kernels_ref.measure.kernels import (
     COLUMNS,
     Call,
     Card,
+    Steady,
     cold_us,
     elapsed_us,
     recorded_event,
@@ -55,6 +58,18 @@ QUICK_CHUNKS = 10
 HOT_CHUNKS = 90
 #: Such calls do this share of ``MOST_FLOPS`` in a microsecond.
 HOT_PER_US = 1.5e-4
+
+#: Brief measurements take the energy over a shorter window than others (0.5 s).
+BRIEF_WINDOW_S = 0.16
+
+#: Mixed measurements take the energy of one in so many convolutions.
+ENERGY_EVERY = 10
+
+#: A process that shares the GPU gives back what it has allocated when that exceeds this.
+MOST_KEPT_BYTES = 12 * 2**30
+
+#: What is held while the GPU is measured: nothing, or a lock of the processes that share the GPU.
+Turn = AbstractContextManager[Any]
 
 #: Results that a graph's calls keep, so that a call does not write where the last one did.
 KEPT_RESULT_BYTES = 8 * 2**30
@@ -117,10 +132,17 @@ def _draws_much_power(point: LibraryPoint, call_us: float) -> bool:
     return flops / call_us > MOST_FLOPS[point.dtype] * HOT_PER_US
 
 
-def measure_quickly(point: LibraryPoint, card: Card, generator: Any) -> Timed:
+def measure_quickly(point: LibraryPoint, card: Card, generator: Any, turn: Turn) -> Timed:
     """The time alone, of some tens of milliseconds; longer where the power limit may matter."""
     calls = calls_of(point, card.l2_bytes, generator, "cuda")
     graph, kept, count = _captured(point, calls)
+    with turn:
+        timed = _timed_quickly(point, card, graph, count)
+    del graph, kept
+    return timed
+
+
+def _timed_quickly(point: LibraryPoint, card: Card, graph: Any, count: int) -> Timed:
     graph.replay()
     first_us = elapsed_us(graph.replay)
     replays = max(1, round(QUICK_CHUNK_US / first_us))
@@ -135,7 +157,6 @@ def measure_quickly(point: LibraryPoint, card: Card, generator: Any) -> Timed:
     ends[-1].synchronize()
     times = [a.elapsed_time(b) * 1000 / (replays * count) for a, b in pairwise(ends)]
     low, median, high = statistics.quantiles(times[len(times) // 2 :], n=4)
-    del graph, kept
     return Timed(
         t_graph_us=median,
         t_cold_us=math.nan,
@@ -145,23 +166,39 @@ def measure_quickly(point: LibraryPoint, card: Card, generator: Any) -> Timed:
     )
 
 
-def measure(point: LibraryPoint, card: Card, generator: Any) -> Timed:
+def measure_briefly(point: LibraryPoint, card: Card, generator: Any, turn: Turn) -> Timed:
+    """Time and energy over a shorter window, no cold calls."""
+    calls = calls_of(point, card.l2_bytes, generator, "cuda")
+    graph, kept, count = _captured(point, calls)
+    with turn:
+        steady = work_steadily(graph, count, card, BRIEF_WINDOW_S)
+    del graph, kept
+    return _timed(steady, math.nan)
+
+
+def measure(point: LibraryPoint, card: Card, generator: Any, turn: Turn) -> Timed:
     import torch
 
     kind = kind_named(point.kind)
     calls = calls_of(point, card.l2_bytes, generator, "cuda")
     graph, kept, count = _captured(point, calls)
     result_bytes = kind.output(point.params, point.dtype).size_bytes
-    steady = work_steadily(graph, count, card)
+    with turn:
+        steady = work_steadily(graph, count, card)
     del graph, kept
     single: list[Call] = list(calls[:3])
     if point.kind == "block":  # the host would not keep up with its kernels
         graphs = [capture_kept([call], result_bytes) for call in single[:2]]
         single = [graph.replay for graph, _ in graphs]
         single[0]()
-    cold = cold_us(single, card)
+    with turn:
+        cold = cold_us(single, card)
+        torch.cuda.synchronize()
+    return _timed(steady, cold)
+
+
+def _timed(steady: Steady, cold: float) -> Timed:
     low, median, high = statistics.quantiles(steady.calls_us, n=4)
-    torch.cuda.synchronize()
     return Timed(
         t_graph_us=median,
         t_cold_us=cold,
@@ -205,7 +242,22 @@ class Task:
     seconds: float
     out: Path
     dry: bool
-    quick: bool
+    how: str
+    turn: Turn
+
+
+def measure_mixed(point: LibraryPoint, card: Card, generator: Any, turn: Turn) -> Timed:
+    """Briefly, but of most convolutions the time alone: they are many."""
+    alone = point.kind == "conv2d" and sum(point.params.values()) % ENERGY_EVERY
+    return (measure_quickly if alone else measure_briefly)(point, card, generator, turn)
+
+
+HOW: dict[str, Callable[[LibraryPoint, Card, Any, Turn], Timed]] = {
+    "full": measure,
+    "brief": measure_briefly,
+    "quick": measure_quickly,
+    "mixed": measure_mixed,
+}
 
 
 def _setup(card: Card, seconds: float) -> dict[str, str]:
@@ -229,17 +281,21 @@ def measure_points(task: Task) -> None:
     generator = None if card is None else torch.Generator("cuda").manual_seed(task.share)
     if card is not None:
         gc.freeze()
+    if card is not None and task.share == 0:
         setup = json.dumps(_setup(card, 1.2), indent=1)
         (task.out / f"setup_{task.share}.json").write_text(setup)
     with (task.out / f"library_{task.share}.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(RAW_COLUMNS)
-        how = measure_quickly if task.quick else measure
         for point in task.points:
             if time.perf_counter() - began_s > task.seconds:
                 break
             try:
-                timed = try_out(point) if card is None else how(point, card, generator)
+                timed = (
+                    try_out(point)
+                    if card is None
+                    else HOW[task.how](point, card, generator, task.turn)
+                )
             except RuntimeError as error:  # what this library does not support, or no memory
                 sys.stderr.write(f"FAILED {point}: {str(error)[:300]}\n")
                 continue
@@ -247,6 +303,8 @@ def measure_points(task: Task) -> None:
             kind, params, dtype, _ = point_key(point)
             writer.writerow([kind, params, dtype, *timed.cells, *tail])
             file.flush()
+            if card is not None and torch.cuda.memory_reserved() > MOST_KEPT_BYTES:
+                torch.cuda.empty_cache()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -254,25 +312,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.description = __doc__
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV")
     parser.add_argument("--plan", choices=NAMES, default="library", help="which points")
-    parser.add_argument("--quick", action="store_true", help="times only, no energy, no cold calls")
+    parser.add_argument("--how", choices=tuple(HOW), default="full", help="quick: times alone")
     parser.add_argument("--seed", type=int, default=0, help="of the random sizes")
     parser.add_argument("--share", default="0/1", help="which part of the points, as 0/2 or 1/2")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this long")
     parser.add_argument("--done", type=Path, nargs="*", default=[], help="CSVs of earlier runs")
     parser.add_argument("--dry-run", action="store_true", help="without a GPU: check the shapes")
+    parser.add_argument("--workers", type=int, default=1, help="processes that prepare points")
     given = parser.parse_args(arguments)
     share, shares = (int(part) for part in given.share.split("/"))
     points = remaining(planned_points(given.plan, given.seed), given.done)[share::shares]
-    measure_points(
+    context = multiprocessing.get_context("spawn")
+    turn: Turn = context.Lock() if given.workers > 1 else nullcontext()
+    tasks = [
         Task(
-            points=points,
-            share=share,
+            points=points[worker :: given.workers],
+            share=share * given.workers + worker,
             seconds=given.seconds,
             out=given.out,
             dry=given.dry_run,
-            quick=given.quick,
+            how=given.how,
+            turn=turn,
         )
-    )
+        for worker in range(given.workers)
+    ]
+    others = [context.Process(target=measure_points, args=(task,)) for task in tasks[1:]]
+    for process in others:
+        process.start()
+    measure_points(tasks[0])
+    for process in others:
+        process.join()
     return 0
 
 

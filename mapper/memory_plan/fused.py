@@ -9,7 +9,7 @@ kernel for inverted bottlenecks, for any run of layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,14 +97,38 @@ def least_fused_bytes(layers: Sequence[Layer]) -> int:
     """A bound for ``fuse`` that only grows with more layers: the input, and of each map inside the
     rows that its reader's window spans."""
     made = {layer.output.name for layer in layers[:-1]}
+    source = next(i for layer in layers for i in layer.inputs if i.name not in made)
     rows: dict[str, tuple[FeatureMap, int]] = {}
     for layer in layers:
         for read in layer.inputs:
             reach = min(layer.rows.reach, read.height)
             if read.name in made and not _is_pixel([layer]):
                 rows[read.name] = read, max(reach, rows.get(read.name, (read, 0))[1])
-    source = next(i for layer in layers for i in layer.inputs if i.name not in made)
     return source.size_bytes + sum(read.row_bytes * reach for read, reach in rows.values())
+
+
+def least_workspace_bytes(layers: Sequence[Layer]) -> int:
+    """A closer bound for line buffers: what the first row of the output makes of a map, when its
+    readers have made no more than that row needs of theirs (a residual waits for the others)."""
+    needed = {layers[-1].output.name: 0}
+    readers: dict[str, list[Layer]] = {}
+    total = 0
+    for layer in reversed(layers):
+        made = layer.output
+        if layer is not layers[-1] and not _is_pixel(readers[made.name]):
+            total += made.row_bytes * _rows_of_first(made, readers[made.name], needed)
+        for read in {i.name: i for i in layer.inputs}.values():
+            last = _last_row(layer, read, needed[made.name])
+            needed[read.name] = max(needed.get(read.name, 0), last)
+            readers.setdefault(read.name, []).append(layer)
+    return total
+
+
+def _rows_of_first(read: FeatureMap, readers: Sequence[Layer], needed: Mapping[str, int]) -> int:
+    """And at least the window of every reader."""
+    oldest = min(first_read(x.rows, needed[x.output.name]) for x in readers)
+    reach = max(x.rows.reach for x in readers)
+    return max(min(reach, read.height), needed[read.name] + 1 - oldest)
 
 
 def _is_pixel(readers: Sequence[Layer]) -> bool:

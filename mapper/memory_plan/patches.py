@@ -60,6 +60,25 @@ def patch(layers: Sequence[Layer], per_side: int) -> PatchedStage:
     )
 
 
+def least_patched_bytes(layers: Sequence[Layer], per_side: int) -> int:
+    """A bound for ``patch``: in the patch in the middle each layer's input and output are there."""
+    target = layers[-1].output
+    middle = {axis: list(_parts(getattr(target, axis), per_side)) for axis in ("height", "width")}
+    tall, wide = (_needed(layers, parts[len(parts) // 2], axis) for axis, parts in middle.items())
+    inside = {layer.output.name for layer in layers[:-1]}
+
+    def part_bytes(of: FeatureMap) -> int:
+        if of.name not in inside:
+            return 0
+        return length(tall, of.name) * length(wide, of.name) * of.pixel_bytes
+
+    made = {layer.output.name for layer in layers}
+    source = next(i for layer in layers for i in layer.inputs if i.name not in made)
+    touched = ({m.name: m for m in (*layer.inputs, layer.output)} for layer in layers)
+    workspace = max(sum(map(part_bytes, maps.values())) for maps in touched)
+    return source.size_bytes + target.size_bytes + workspace
+
+
 def patches_of(layers: Sequence[Layer], per_side: int) -> Iterator[Patch]:
     """The patches in rows, with what each needs of every map."""
     grid = _Grid.of(layers, per_side)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mapper.memory_plan.fused import FusedStage, fuse, least_fused_bytes
+from mapper.memory_plan.fused import FusedStage, fuse, least_workspace_bytes
 from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.lifetimes import lifetimes
 from mapper.memory_plan.offsets import Overlap, overlap
-from mapper.memory_plan.patches import PatchedStage, patch
+from mapper.memory_plan.patches import PatchedStage, least_patched_bytes, patch
 from mapper.memory_plan.ring import Ring, linear, place, seen_from
 from mapper.memory_plan.schedule import best_order
 
@@ -101,7 +100,7 @@ def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iter
     Rows are computed once and patches more than once, so patches that need more than the rows do
     are never better. Fewer, larger patches need more.
     """
-    needed = least_fused_bytes(layers) - layers[0].inputs[0].size_bytes
+    needed = least_workspace_bytes(layers)
     larger = max(layers[0].inputs[0].size_bytes, layers[-1].output.size_bytes)
     if len(layers) == 1 or needed + larger > limit_bytes:
         return
@@ -113,8 +112,20 @@ def fused(layers: Sequence[Layer], cycles: CycleModel, limit_bytes: int) -> Iter
     limit_bytes = min(limit_bytes, rows.size_bytes - 1)
     if stage.source.size_bytes + stage.target.size_bytes <= limit_bytes:
         sides = [n for n in PATCHES if n <= stage.target.height]
-        smallest_first = (patched(layers, cycles, n) for n in reversed(sides))
-        yield from itertools.takewhile(lambda c: c.size_bytes <= limit_bytes, smallest_first)
+        yield from _patched_within(layers, cycles, sides, limit_bytes)
+
+
+def _patched_within(
+    layers: Sequence[Layer], cycles: CycleModel, sides: Sequence[int], limit_bytes: int
+) -> Iterator[Choice]:
+    """The smallest patches first, as long as they keep the limit."""
+    for side in reversed(sides):
+        if least_patched_bytes(layers, side) > limit_bytes:
+            return
+        choice = patched(layers, cycles, side)
+        if choice.size_bytes > limit_bytes:
+            return
+        yield choice
 
 
 def patched(layers: Sequence[Layer], cycles: CycleModel, per_side: int) -> Choice:

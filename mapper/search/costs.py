@@ -100,8 +100,10 @@ def cost(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatAr
         return
     energy = flows.fixed_pj + _traffic(volumes, flows, scratch)
     latency = _waits(volumes, flows, answer)
+    busiest = 0.0
     for p in range(flows.ports.shape[0]):
-        latency = max(latency, np.ceil(scratch[p] / flows.ports[p, 1]))
+        busiest = max(busiest, scratch[p] / flows.ports[p, 1])
+    latency = max(latency, np.ceil(busiest))
     energy += flows.leakage_w * latency
     wide = energy * _ROUND_TO_40_BITS
     answer[TOTAL_PS] = latency

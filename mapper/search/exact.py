@@ -106,9 +106,9 @@ class _Found:
     calls: int
 
 
-#: Coordinate descent begins under so many orders of stages, evenly spread, and then under as many
-#: of the most promising ones.
-_SEEDS = 4
+#: Coordinate descent begins under so many orders of stages, evenly spread, and then under all of
+#: which something is left; if there are very many orders, under as few of the most promising ones.
+_SEEDS, _MANY = 4, 64
 
 #: Passes over a sample of the tilings: each finds the optimum but for this share. An early one
 #: skips almost everything, and what it finds lets the next skip as much.
@@ -127,7 +127,7 @@ def _optimum(
     if not search.fits:
         search.sample(problems)
     left = search.left_of(problems)
-    search.sample(left[:_SEEDS])
+    search.sample(left if len(problems) < _MANY else left[:_SEEDS])
     search.improve(search.left_of(left), Problem.search, 0.0)
     return search.found()
 

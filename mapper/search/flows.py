@@ -279,10 +279,55 @@ def compacted(flows: Flows, decisive: IntArray) -> tuple[IntArray, Flows]:
     places[flows.sums : flows.tiles, 1] = flows.places[flows.sums : flows.tiles, 1]
     rows = np.ones(flows.waits, dtype=np.bool_)
     rows[flows.tiles :] = flows.numbers[flows.tiles :, 0] > 0
-    return kept, flows._replace(
-        places=np.ascontiguousarray(places[rows]),
-        numbers=np.ascontiguousarray(flows.numbers[rows]),
-        waits=int(rows.sum()),
-        axis_columns=position[flows.axis_columns],
-        steps_columns=position[flows.steps_columns],
+    return kept, _without_nothing(
+        flows._replace(
+            places=np.ascontiguousarray(places[rows]),
+            numbers=np.ascontiguousarray(flows.numbers[rows]),
+            waits=int(rows.sum()),
+            axis_columns=position[flows.axis_columns],
+            steps_columns=position[flows.steps_columns],
+        )
     )
+
+
+def _without_nothing(flows: Flows) -> Flows:
+    """Terms of one volume and port added up, and none that cost nothing; nor ports without any."""
+    linear: dict[tuple[int, int], FloatArray] = {}
+    for place, number in zip(
+        flows.places[: flows.linear].tolist(), flows.numbers[: flows.linear], strict=True
+    ):
+        key = place[0], place[1]
+        linear[key] = linear[key] + number if key in linear else number
+    some = {key: number for key, number in linear.items() if number.any()}
+    sums = [t for t in range(flows.linear, flows.sums) if flows.numbers[t, :4].any()]
+    rest = np.array([*sums, *range(flows.sums, flows.waits)], dtype=np.int64)
+    places = np.array([(*key, 0, 0) for key in some], dtype=np.uint32).reshape(-1, 4)
+    numbers = np.array(list(some.values()), dtype=np.float64).reshape(-1, 5)
+    ports, places, moved = _used_ports(flows, places, flows.places[sums])
+    after = np.concatenate([moved, flows.places[flows.sums : flows.waits]])
+    dropped = flows.sums - len(some) - len(sums)
+    return flows._replace(
+        places=np.concatenate([places, after]),
+        numbers=np.concatenate([numbers, flows.numbers[rest]]),
+        linear=len(some),
+        sums=flows.sums - dropped,
+        tiles=flows.tiles - dropped,
+        waits=flows.waits - dropped,
+        ports=ports,
+    )
+
+
+def _used_ports(
+    flows: Flows, linear: PlaceArray, sums: PlaceArray
+) -> tuple[FloatArray, PlaceArray, PlaceArray]:
+    """The ports that something passes (at least as many as there are memories: what they hold is
+    added up in the same scratch), and the terms with these numbers."""
+    used = np.union1d(np.union1d(linear[:, 1], sums[:, 2]), np.flatnonzero(flows.ports[:, 0]))
+    others = np.setdiff1d(np.arange(len(flows.ports)), used)
+    kept = np.concatenate([used, others[: max(len(flows.capacity_bits) - len(used), 0)]])
+    number = np.zeros(len(flows.ports), dtype=np.uint32)
+    kept = kept.astype(np.int64)
+    number[kept] = np.arange(len(kept))
+    linear, sums = linear.copy(), sums.copy()
+    linear[:, 1], sums[:, 2] = number[linear[:, 1]], number[sums[:, 2]]
+    return flows.ports[kept], linear, sums

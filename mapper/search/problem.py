@@ -20,8 +20,8 @@ from mapper.search.terms import Picked, Terms
 #: together with others; what it misses the search finds.
 _SAMPLE_ALONE, _SAMPLE = 1024, 48
 
-#: Evaluations after which rows are first compared with each other.
-_FEW_CALLS, _ANY_CALLS = 1000, 1 << 62
+#: Evaluations, per row, after which rows are first compared with each other.
+_CALLS_PER_ROW, _ANY_CALLS = 2, 1 << 62
 
 #: With how many rows a row is compared to see whether it is dominated.
 _FRONT = 128
@@ -208,7 +208,8 @@ class Problem:
         """Search, and if that takes long, among fewer rows; ``tables`` become shorter then."""
         if tables.is_empty:
             return 0, None
-        calls, found, is_done = self._branch(tables, (slack, _FEW_CALLS), best)
+        most = 1000 + _CALLS_PER_ROW * sum(map(len, tables.rows))
+        calls, found, is_done = self._branch(tables, (slack, most), best)
         if is_done:
             return calls, found
         self._drop_dominated(tables)

@@ -128,6 +128,7 @@ class Room:
     contended: bool
 
 
+@lru_cache(maxsize=1 << 12)
 def tilings(
     extent: int,
     rooms: tuple[Room, ...],

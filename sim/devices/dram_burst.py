@@ -33,7 +33,8 @@ CAUSES = {
     "access": "from the last command to the last data, and through the controller",
 }
 
-# Constants of the device and its controller: positions in ``timing``.
+# Constants of the device and its controller: positions in ``timing``. SLOT and OVERLAP_SAVES are
+# those of reads, those of writes follow.
 (
     CHANNELS,
     CHUNK_BYTES,
@@ -43,8 +44,10 @@ CAUSES = {
     SETS,
     RANKS,
     SLOT,
+    WRITE_SLOT,
     PEAK_SLOT,
     OVERLAP_SAVES,
+    WRITE_OVERLAP_SAVES,
     LOOKAHEAD,
     FRONT,
     READ_LATENCY,
@@ -64,7 +67,6 @@ CAUSES = {
     REFRESH_KIND,
     REFRESH_PERIOD,
     REFRESH_TIME,
-    CLOSED_PAGE,
     RANK_SHIFT,
     RANK_BITS,
     GROUP_SHIFT,
@@ -74,11 +76,11 @@ CAUSES = {
     ROW_SHIFT,
     ROW_BITS,
     TIMING_SIZE,
-) = range(39)
+) = range(40)
 NO_REFRESH, ALL_BANK, PER_BANK = range(3)
 
-# What changes: positions in ``state``. First totals, then the bus and the transfer in hand, then
-# ranks, then sets of banks.
+# What changes: positions in ``state``. First totals (BURSTS of the busiest channel, and of all
+# channels together), then the bus and the transfer in hand, then ranks, then sets of banks.
 (
     DATA_PS,
     CONTENTION_PS,
@@ -88,6 +90,8 @@ NO_REFRESH, ALL_BANK, PER_BANK = range(3)
     BANK_GROUP_PS,
     ACCESS_PS,
     BURSTS,
+    MOVED_BYTES,
+    BURSTS_OF_ALL,
     ACTIVATES,
     REFRESHES,
     COLUMN_FREE,
@@ -98,7 +102,7 @@ NO_REFRESH, ALL_BANK, PER_BANK = range(3)
     READY,
     IS_WRITE,
     HEADER,
-) = range(18)
+) = range(20)
 #: Each rank: when its next refresh is due, until when the last one blocks it, and the times of
 #: its last four ACT with the position of the oldest.
 NEXT_REFRESH, BLOCKED_UNTIL, OLDEST_ACT, ACT_TIMES, RANK_SIZE = 0, 1, 2, 3, 7
@@ -128,13 +132,15 @@ def serve(
     start = max(ready, state[COLUMN_FREE])
     state[CONTENTION_PS] += start - ready
     state[READY], state[IS_WRITE] = ready, is_write
+    state[MOVED_BYTES] += size_bytes
+    state[BURSTS_OF_ALL] += _bursts(timing, address_bytes, address_bytes + size_bytes)
     while bursts > 0:
         count = min(bursts, timing[SET_BURSTS] - position % timing[SET_BURSTS])
         start = _row_burst(state, timing, position, count, start)
         position += count
         bursts -= count
     latency = timing[WRITE_LATENCY] if is_write else timing[READ_LATENCY]
-    access = latency - timing[SLOT]
+    access = latency - timing[SLOT + is_write]
     state[ACCESS_PS] += access + timing[FRONT]
     return int(start + access)
 
@@ -148,11 +154,17 @@ def largest_share(timing: Vector, address_bytes: int, size_bytes: int) -> tuple[
     most, position = 0, 0
     for candidate in (first, first + 1, last):
         channel = candidate % channels
-        begin = _bytes_before(chunk, channels, channel, address_bytes) // timing[BURST_BYTES]
-        stop = -(-_bytes_before(chunk, channels, channel, end) // timing[BURST_BYTES])
-        if stop - begin > most:
-            most, position = stop - begin, begin
+        begin = _bytes_before(chunk, channels, channel, address_bytes)
+        bursts = _bursts(timing, begin, _bytes_before(chunk, channels, channel, end))
+        if bursts > most:
+            most, position = bursts, begin // timing[BURST_BYTES]
     return position, most
+
+
+@kernel
+def _bursts(timing: Vector, begin: int, end: int) -> int:
+    """How many bursts have a byte between two addresses."""
+    return int(-(-end // timing[BURST_BYTES]) - begin // timing[BURST_BYTES])
 
 
 @kernel
@@ -171,26 +183,23 @@ def _row_burst(state: Vector, timing: Vector, position: int, count: int, start: 
     bank = _field(timing, position, BANK_SHIFT)
     row = _field(timing, position, ROW_SHIFT)
     bank_set = (bank << timing[GROUP_BITS] | group) << timing[RANK_BITS] | rank
-    last_column = state[COLUMN_FREE] - timing[SLOT]
+    slot = timing[SLOT + is_write]
+    last_column = state[COLUMN_FREE] - timing[SLOT + max(state[LAST_WRITE], 0)]
     turned = max(start, last_column + _turnaround(state, timing, rank))
     state[TURNAROUND_PS] += turned - start
     _refresh(state, timing, rank, turned)
     opened = _open(state, timing, bank_set, row, turned)
     if opened == turned and state[LAST_GROUP] != group and turned == start:
         pairs = min(timing[LOOKAHEAD], count // 2, state[LAST_BURSTS] // 2)
-        saved = pairs * timing[OVERLAP_SAVES]
+        saved = pairs * timing[OVERLAP_SAVES + is_write]
         state[BANK_GROUP_PS] -= saved
         opened -= saved
-    next_start = opened + count * timing[SLOT]
+    next_start = opened + count * slot
     state[COLUMN_FREE] = next_start
     _account(state, timing, rank, group, count)
     at = HEADER + timing[RANKS] * RANK_SIZE + bank_set * SET_SIZE
     recovery = timing[WRITE_TO_PRE] if is_write else timing[READ_TO_PRE]
-    state[at + MAY_CLOSE] = max(
-        state[at + OPENED] + timing[RAS], next_start - timing[SLOT] + recovery
-    )
-    if timing[CLOSED_PAGE]:
-        state[at + OPEN_ROW] = NONE
+    state[at + MAY_CLOSE] = max(state[at + OPENED] + timing[RAS], next_start - slot + recovery)
     return int(next_start)
 
 
@@ -203,7 +212,7 @@ def _field(timing: Vector, position: int, shift: int) -> int:
 @kernel
 def _account(state: Vector, timing: Vector, rank: int, group: int, count: int) -> None:
     state[DATA_PS] += count * timing[PEAK_SLOT]
-    state[BANK_GROUP_PS] += count * (timing[SLOT] - timing[PEAK_SLOT])
+    state[BANK_GROUP_PS] += count * (timing[SLOT + state[IS_WRITE]] - timing[PEAK_SLOT])
     state[BURSTS] += count
     state[LAST_WRITE] = state[IS_WRITE]
     state[LAST_RANK] = rank
@@ -275,7 +284,7 @@ def _open(state: Vector, timing: Vector, bank_set: int, row: int, start: int) ->
     of_rank = HEADER + (bank_set % timing[RANKS]) * RANK_SIZE
     if state[at + OPEN_ROW] == row:
         return start
-    seen = max(state[READY], start - timing[LOOKAHEAD] * timing[SLOT])
+    seen = max(state[READY], start - timing[LOOKAHEAD] * timing[SLOT + state[IS_WRITE]])
     closed = state[at + OPEN_ROW] == NONE
     may_open = seen if closed else max(seen, state[at + MAY_CLOSE]) + timing[RP]
     may_open = max(may_open, state[at + OPENED] + timing[RC])
@@ -313,7 +322,7 @@ def _activated(state: Vector, timing: Vector, of_rank: int, may_open: int, commi
     for number in range(timing[SET_BANKS]):
         at = of_rank + ACT_TIMES + (oldest + number) % 4
         act = max(may_open, last + timing[RRD], state[at] + timing[FAW])
-        first = max(first, act - number * timing[SLOT])
+        first = max(first, act - number * timing[SLOT + state[IS_WRITE]])
         state[at] = act
         last = act
     if commit:

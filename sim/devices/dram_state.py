@@ -60,7 +60,6 @@ def _geometry(device: DramDevice) -> dict[int, int]:
         burst.SETS: device.ranks * device.banks >> inside,
         burst.RANKS: 1 if "ra" in _in_set(device) else device.ranks,
         burst.LOOKAHEAD: device.controller.transaction_depth + 2,
-        burst.CLOSED_PAGE: int(device.controller.page == "closed"),
         burst.REFRESH_KIND: _KINDS[refresh],
     }
 
@@ -85,12 +84,14 @@ def _column(device: DramDevice) -> dict[int, int]:
     inside = _in_set(device)
     groups = device.bank_groups if "bg" in inside or device.bank_groups == 1 else 1
     peak = device.burst_cycles
-    within = p["CCD_L"] if device.bank_groups > 1 else peak
-    slot = max(peak, -(-within // groups))
+    within = (p["CCD_L"], p["CCD_L_WR"]) if device.bank_groups > 1 else (peak, peak)
+    read, write = (max(peak, -(-cycles // groups)) for cycles in within)
     values = {
-        burst.SLOT: slot,
+        burst.SLOT: read,
+        burst.WRITE_SLOT: write,
         burst.PEAK_SLOT: peak,
-        burst.OVERLAP_SAVES: 2 * slot - max(2 * peak, slot),
+        burst.OVERLAP_SAVES: 2 * read - max(2 * peak, read),
+        burst.WRITE_OVERLAP_SAVES: 2 * write - max(2 * peak, write),
         burst.FRONT: FRONT_CYCLES,
         burst.READ_LATENCY: p["CL"] + p["BURST"],
         burst.WRITE_LATENCY: p["CWL"] + p["BURST"],
@@ -107,13 +108,16 @@ def _row(device: DramDevice) -> dict[int, int]:
     p, ps = device.parameters, device.cycle_ps
     by_bank = device.controller.refresh == "per_bank"
     refreshes = "REFIPB" if by_bank else "REFI"
+    bits = device.field_bits()
+    side_by_side = [field for field in _in_set(device) if bits[field]]
+    one_group = device.bank_groups > 1 and side_by_side[-1:] == ["ba"]
     values = {
         burst.RCD_READ: p["RCDRD"],
         burst.RCD_WRITE: p["RCDWR"],
         burst.RP: p["RP"],
         burst.RAS: p["RAS"],
         burst.RC: p["RC"],
-        burst.RRD: p["RRD_S"],
+        burst.RRD: p["RRD_L"] if one_group else p["RRD_S"],
         burst.FAW: p["FAW"],
         burst.REFRESH_PERIOD: p[refreshes],
         burst.REFRESH_TIME: p["RFCPB"] if by_bank else p["RFC"],
@@ -150,6 +154,22 @@ def lost_ps(state: Vector) -> dict[str, int]:
         "access": burst.ACCESS_PS,
     }
     return {cause: int(state[position]) for cause, position in positions.items()}
+
+
+def data_ps(state: Vector, timing: Vector) -> tuple[int, dict[str, int]]:
+    """What the bytes take at the peak rate, and the rest of the time that data was moved.
+
+    That is ``burst_padding``, bytes of bursts that nobody asked for, and ``channel_imbalance``:
+    channels with fewer bursts of a transfer wait for those with most.
+    """
+    channels, slot = int(timing[burst.CHANNELS]), int(timing[burst.PEAK_SLOT])
+    in_bursts = int(timing[burst.BURST_BYTES]) * channels
+    asked = -(-int(state[burst.MOVED_BYTES]) * slot // in_bursts)
+    moved = -(-int(state[burst.BURSTS_OF_ALL]) * slot // channels)
+    return asked, {
+        "burst_padding": moved - asked,
+        "channel_imbalance": int(state[burst.DATA_PS]) - moved,
+    }
 
 
 def operand_regions(sizes_bytes: Sequence[int], device: DramDevice) -> NDArray[Any]:

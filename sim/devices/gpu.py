@@ -106,6 +106,7 @@ def chip_of(architecture: Architecture, efficiency: float = 1.0) -> Chip:
         clock_mhz=architecture.clock_hz / 1e6,
         least_clock_mhz=rest.least_clock_hz / 1e6,
         mma=tensor.macs_per_cycle,
+        sparse_mma=tensor.sparse_macs_per_cycle,
         fma=cuda.lanes,
         sfu=cuda.special_functions,
         hbm_bytes_per_us=memory.read_bytes_per_s / 1e6,

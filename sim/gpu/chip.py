@@ -21,6 +21,8 @@ class Chip:
     clock_mhz: float
     least_clock_mhz: float
     mma: Mapping[str, float] = field(hash=False)
+    #: With 2:4 sparse weights, zeros counted, where there are such instructions.
+    sparse_mma: Mapping[str, float] = field(hash=False, default_factory=dict)
     fma: float
     sfu: float
     hbm_bytes_per_us: float
@@ -42,6 +44,14 @@ class Chip:
         if dtype == "fp32":
             return self.fma
         detail = f"{self.name} has no tensor cores for {dtype}; it has {', '.join(self.mma)}"
+        raise InfeasibleError(limit="data type", needed=1, allowed=0, detail=detail)
+
+    def sparse_rate(self, dtype: str) -> float:
+        """Of products with 2:4 sparse weights, zeros counted."""
+        if dtype in self.sparse_mma:
+            return self.sparse_mma[dtype]
+        has = ", ".join(self.sparse_mma) or "none"
+        detail = f"{self.name} has no 2:4 sparse tensor cores for {dtype}; it has {has}"
         raise InfeasibleError(limit="data type", needed=1, allowed=0, detail=detail)
 
 

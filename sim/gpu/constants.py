@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from sim.gpu.chip import Chip
+from sim.gpu.correction import fitted_corrections
 from sim.gpu.demand import Constants
 from sim.gpu.predict import GpuModel
 
@@ -19,5 +20,12 @@ def fitted_constants() -> dict[str, Constants]:
     return constants
 
 
+#: The GPU whose library calls the corrections were fitted to.
+MEASURED = "h200"
+
+
 def gpu_model(chip: Chip) -> GpuModel:
-    return GpuModel(chip=chip, constants=fitted_constants())
+    """Other GPUs have the constants, but not the corrections, which are of one library's choices
+    on one GPU."""
+    corrections = fitted_corrections() if chip.name == MEASURED else {}
+    return GpuModel(chip=chip, constants=fitted_constants(), corrections=corrections)

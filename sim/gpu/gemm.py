@@ -25,6 +25,10 @@ LEAST_CYCLES = 16
 #: Most elements of the accumulators: nearly three quarters of the registers of an SM in fp32.
 MOST_TILE = 41_000
 
+#: Of 2:4 sparse weights half is kept, with two bits each that say where it was.
+SPARSE_KEPT = 0.5
+SPARSE_INDEX_BYTES = SPARSE_KEPT * 2 / 8
+
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 18, 32)
 
 
@@ -76,6 +80,8 @@ class Products:
     operand_bytes: Array | None = None
     #: Parts of the sums that are gathered one by one: the pixels of a convolution's kernel.
     taps: Array | None = None
+    #: Whether the weights (``n`` by ``k``) are 2:4 sparse.
+    sparse: bool = False
 
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
@@ -112,10 +118,13 @@ def _with_tiles(
     blocks = batch * np.ceil(m / tm) * np.ceil(n / tn) * split
     waves = np.ceil(blocks / chip.sms)
     busy = np.minimum(blocks, chip.sms)
-    steps = np.ceil(np.ceil(k * size / STEP_BYTES) / split)
-    rate = chip.rate(products.dtype) * constants["rate"] * chip.efficiency
+    kept = SPARSE_KEPT if products.sparse else 1.0
+    steps = np.ceil(np.ceil(k * kept * size / STEP_BYTES) / split)
+    # Of what is kept: a sparse instruction takes as long as a dense one of half the depth.
+    peak = chip.sparse_rate(products.dtype) * kept if products.sparse else chip.rate(products.dtype)
+    rate = peak * constants["rate"] * chip.efficiency
     cycles = _step_cycles(products.path, size, (tm, tn), rate) + constants["step_cycles"]
-    load = (tm + tn) * STEP_BYTES * constants["load"]
+    load = (tm / kept + tn) * STEP_BYTES * constants["load"]
     per_block = np.minimum(constants["block_bytes_per_us"], chip.l2_bytes_per_us / busy)
     step_us = np.maximum(cycles / chip.clock_mhz, load / per_block)
     tile_us = tm * tn * constants["tile_cycles"] / 1000 / chip.clock_mhz
@@ -123,7 +132,8 @@ def _with_tiles(
     reduce_us = np.where(split > 1, constants["reduce_us"], 0.0)
     again = np.where(waves > 1, constants["again_us"], 0.0)
     if products.operand_bytes is None:
-        operands = batch * (m * k + n * k) * size
+        weight_bytes = size * kept + (SPARSE_INDEX_BYTES if products.sparse else 0.0)
+        operands = batch * (m * k * size + n * k * weight_bytes)
     else:
         operands = _column(products.operand_bytes)
     missed = np.maximum(operands / chip.l2_bytes - constants["kept"], 0)
@@ -137,7 +147,7 @@ def _with_tiles(
         + again
         + partial * 8 / chip.l2_bytes_per_us,
         overlap=np.full_like(blocks, constants["overlap"]),
-        macs=batch * m * n * k,
+        macs=batch * m * n * k * kept,
         scalar=np.zeros_like(blocks),
         hbm_bytes=hbm,
         l2_bytes=blocks * steps * load + partial * 8,

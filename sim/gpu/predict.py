@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from arch.errors import InputError, Problem
 from sim.gpu import attention, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
+from sim.gpu.correction import Corrections, corrected
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
 from sim.gpu.power import Load, Machine, Steady, joined_prices, prices_of, steady
 
@@ -31,6 +32,7 @@ _HOT = KernelModel(key=block.hot_key, demand=block.hot)
 
 MODELS: dict[str, KernelModel] = {
     "gemm": _PRODUCT,
+    "gemm_2of4": KernelModel(key=products.sparse_key, demand=products.sparse_product),
     "bmm": _PRODUCT,
     "sdpa": KernelModel(key=attention.attention_key, demand=attention.attention),
     "conv2d": KernelModel(key=convolution.conv_key, demand=convolution.convolution),
@@ -46,15 +48,18 @@ MODELS: dict[str, KernelModel] = {
 FALLBACKS = {
     "bmm.wgmma.1": "gemm.wgmma.1",
     "bmm.int8": "gemm.int8",
+    "gemm.sparse.1": "gemm.sparse.2",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:
-    """A chip, and the constants fitted on measurements: of kernels by class, and of the power."""
+    """A chip, and the constants fitted on measurements: of kernels by class, and of the power;
+    and what corrects the times of some kinds, if anything."""
 
     chip: Chip
     constants: Mapping[str, Constants]
+    corrections: Corrections = field(default_factory=dict)
 
     @property
     def machine(self) -> Machine:
@@ -98,7 +103,8 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     power = model.constants["power"]
     for (key, dtype, _), members in groups.items():
         constants = model.constants[key]
-        demands.append(MODELS[members[0].kind].demand(members, constants, model.chip))
+        demand = MODELS[members[0].kind].demand(members, constants, model.chip)
+        demands.append(corrected(demand, members, model.corrections, model.chip))
         prices.append(prices_of(dtype, len(members), constants, power))
     return Load(
         demand=joined(demands),

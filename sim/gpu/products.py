@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mapper.cost import InfeasibleError
 from sim.gpu import blocks, gemm
 from sim.gpu.catalogue import AMPERE_BATCH, FEW_ROWS
 from sim.gpu.chip import BYTES, Chip, chip_scale
@@ -44,6 +46,23 @@ def _catalogue(call: Call, key: str, chip: Chip) -> str:
         return AMPERE_BATCH
     few = call.kind == "gemm" and call.params["M"] <= FEW_ROWS and call.dtype != "int8"
     return f"{key}.few" if few else key
+
+
+def sparse_key(call: Call) -> str:
+    """With 2:4 sparse weights, whose rows must be aligned; ``InfeasibleError`` if they are not."""
+    p, size = call.params, BYTES[call.dtype]
+    unit = math.gcd(p["N"], p["K"]) * size
+    if unit % ROW_ALIGNMENT_BYTES:
+        detail = f"2:4 sparse products need N and K in multiples of {ROW_ALIGNMENT_BYTES // size}"
+        raise InfeasibleError(
+            limit="alignment of rows", needed=ROW_ALIGNMENT_BYTES, allowed=unit, detail=detail
+        )
+    return f"gemm.sparse.{size}"
+
+
+def sparse_product(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
+    dense = _products(calls, chip.tensor_path, calls[0].dtype)
+    return gemm.demand(replace(dense, sparse=True), constants, chip)
 
 
 def _vectors(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:

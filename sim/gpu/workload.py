@@ -25,6 +25,8 @@ from sim.gpu.predict import GpuModel, load_of
 
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
 LOOKUP = "lookup"
+#: The one structure of zeros that tensor cores have instructions for.
+SPARSE = "2:4"
 #: Both products in one operator; its loop ``p`` runs over the two.
 STREAMING = "attention"
 #: What the loops of attention run over, by the names of importers (capitals) and of operators of
@@ -139,10 +141,12 @@ def _sdpa(workload: Workload, scores: Operator, *, causal: bool) -> Call:
 
 def _launch(workload: Workload, operator: Operator) -> Launch:
     dtype = _dtype(workload, operator)
+    if operator.operation != "mac" or operator.kind == STREAMING:
+        _structure(workload, operator)
     if operator.kind == STREAMING:
         call = _sdpa(workload, operator, causal=False)
     elif operator.operation == "mac":
-        call = _product(operator, dtype)
+        call = _product(operator, dtype, sparse=_structure(workload, operator) is not None)
     else:
         call = _moving(operator, _wide(dtype))
     return Launch(name=operator.name, call=call, macs=operator.macs)
@@ -162,21 +166,32 @@ def _moving(operator: Operator, dtype: str) -> Call:
     return Call(kind="hot" if contiguous else "strided", params=params, dtype=dtype)
 
 
-def _product(operator: Operator, dtype: str) -> Call:
+def _product(operator: Operator, dtype: str, *, sparse: bool) -> Call:
     size = dict.fromkeys("bmnk", 1)
     for dim, extent in operator.extents.items():
         size[operator.dim_class(dim)] *= extent
     params = {"M": size["m"], "N": size["n"], "K": size["k"]}
     if size["b"] == 1:
-        return Call(kind="gemm", params=params, dtype=dtype)
+        return Call(kind="gemm_2of4" if sparse else "gemm", params=params, dtype=dtype)
+    if sparse:
+        raise InputError(Problem(f"{operator.name} is a batch; 2:4 sparse kernels have none"))
     return Call(kind="bmm", params={"B": size["b"], **params}, dtype=_wide(dtype))
+
+
+def _structure(workload: Workload, operator: Operator) -> str | None:
+    """How the weights of a product are sparse, if they are; ``InputError`` if no kernel has it."""
+    found = [workload.tensor(a.tensor).sparsity for a in operator.accesses]
+    structures = [None if sparsity is None else sparsity.structure for sparsity in found]
+    if not any(structures):
+        return None
+    if operator.operation == "mac" and structures == [None, SPARSE, None]:
+        return SPARSE
+    message = f"{operator.name} is sparse; the kernel model has {SPARSE} sparse weights of products"
+    raise InputError(Problem(message, where=f"workload {workload.name}"))
 
 
 def _dtype(workload: Workload, operator: Operator) -> str:
     """Of the last input: a lookup's first one are indices."""
-    if any(workload.tensor(a.tensor).sparsity is not None for a in operator.accesses):
-        message = f"{operator.name} is sparse; the kernel model has dense kernels only"
-        raise InputError(Problem(message, where=f"workload {workload.name}"))
     dtype = workload.tensor(operator.inputs[-1].tensor).dtype
     if dtype not in BYTES and operator.operation == "mac":
         message = f"{operator.name} is in {dtype}; the kernel model has {', '.join(BYTES)}"
@@ -252,4 +267,5 @@ def _least(demand: Demand, peak: Array, times: Array, energy: Array, model: GpuM
 
 def _rate(call: Call, chip: Chip) -> float:
     """Multiply-adds per microsecond of the whole GPU."""
-    return chip.rate(call.dtype) * chip.sms * chip.clock_mhz
+    rate = chip.sparse_rate if call.kind == "gemm_2of4" else chip.rate
+    return rate(call.dtype) * chip.sms * chip.clock_mhz

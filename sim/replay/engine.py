@@ -10,6 +10,7 @@ import simpy
 from sim.deadlock import deadlock
 from sim.device_port import DevicePort
 from sim.devices import banked_sram, dram_burst
+from sim.devices.dram_state import data_ps
 from sim.engines import Simulated
 from sim.process import World
 from sim.replay.image import CAUSES, FINISH, LOST, TIME, Image
@@ -77,8 +78,8 @@ def run_schedule(schedule: Schedule, watched_port: str | None) -> Simulated:
             slower_by="bank_conflict",
         )
     lost |= {cause: int(device.state[at]) for cause, at in BUS_CAUSES.items()}
-    working = int(device.state[dram_burst.DATA_PS])
-    return Simulated(latency_ps=done.latency_ps, lost_ps=lost, working_ps=working)
+    working, shares = data_ps(device.state, device.timing)
+    return Simulated(latency_ps=done.latency_ps, lost_ps=lost | shares, working_ps=working)
 
 
 def _check_finished(cast: Cast, image: Image) -> None:

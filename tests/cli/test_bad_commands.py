@@ -43,6 +43,14 @@ USAGE = (
     bad(f"{SIMULATE} --objective power", "--objective", "latency, energy, edp"),
     bad(f"{SIMULATE} --trace {{tmp}}/no/such/trace.json", "--trace", "there is no directory"),
     bad(f"{SIMULATE} --trace {{tmp}}", "--trace", "it is a directory"),
+    bad(f"{SIMULATE} --trace {{tmp}}/a.png --timeline {{tmp}}/a.png", "is the file of --trace"),
+    bad(f"{SIMULATE} --trace {{tmp}}/a --trace-window -1us:2us", "begins before the run"),
+    bad(f"{SIMULATE} --set dram.timing=hbm9 --set dram.bandwidth=auto", "dram.timing: no arch"),
+    bad("map --arch edge_npu --workload stream:bytes=3", "'stream': ", "only dse simulate"),
+    bad("show stream", "'stream': ", "only dse simulate"),
+    bad("simulate --arch hbm2_8ch --workload streem:bytes=3", "did you mean 'stream'?"),
+    bad(f"{SIMULATE} --timeline /proc/x.png", "--timeline: cannot write '/proc/x.png'", "/proc"),
+    bad("search quick --out /proc/x", "--out: cannot write '/proc/x'", "takes no files"),
     bad("map --arch edge_npu --workload resnet18 --op conv11", "--op", "did you mean 'conv1'?"),
     bad("check {tmp}/nothing.yaml", "{tmp}/nothing.yaml: no such file"),
     bad("check {tmp}", "folder"),
@@ -66,6 +74,8 @@ ARCHITECTURES = (
     bad(f"{SIMULATE} --set array.dataflow=rs", "array.dataflow", "weight_stationary"),
     bad(f"{SIMULATE} --set array.rows=two", "array.rows", "two"),
     bad(f"{SIMULATE} --set array.depth=2", "array.depth", "array.rows"),
+    bad(f"{SIMULATE} --set dram.queue=0", "queue: 0 is out of range; allowed 1 to 4096 or 'unl"),
+    bad(f"{SIMULATE} --set dram.queue=x", "queue: 'x' is not allowed; allowed 1 to 4096 or 'unl"),
     bad(f"{SIMULATE} --set clock=0", "clock", "allowed"),
 )
 
@@ -97,6 +107,8 @@ def test_message_and_silence(dse: Dse, tmp_path: Path, case: BadCommand) -> None
     assert "Traceback" not in outcome.err
     for text in case.says:
         assert text.format(tmp=tmp_path) in outcome.err
+    if "queue" in case.line:
+        assert outcome.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,6 +35,21 @@ def test_an_engine_is_refused_where_none_runs(
     assert complaint in done.err
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--fidelity", "roofline"),
+        ("--objective", "latency"),
+        ("--fuse",),
+        ("--mapping", "weight_stationary"),
+    ],
+)
+def test_a_stream_refuses_what_it_would_ignore(dse: Dse, option: tuple[str, ...]) -> None:
+    done = dse("simulate", *STREAM, *option)
+    assert (done.code, done.out) == (2, "")
+    assert f"{option[0]}: a stream of requests has no operators" in done.err
+
+
 def test_a_search_without_simulations_refuses_an_engine(dse: Dse, tmp_path: Path) -> None:
     done = dse("search", "resnet18_edge", "--out", tmp_path / "run", "--engine", "simpy")
     assert done.code == 2
@@ -89,3 +104,12 @@ def test_tables_in_files_are_whole(dse: Dse) -> None:
     lines = dse("list", "archs").out.splitlines()
     (found,) = (line for line in lines if line.split()[:1] == ["hbm2_2000"])
     assert found.rstrip().endswith("256 GB/s")
+
+
+def test_a_heading_of_two_lines_stays_in_its_column() -> None:
+    """As those of recommended designs, with their roles below."""
+    drawn = io.StringIO()
+    Console(file=drawn, width=80).print(table("", ("", ">#20\ncompromise"), [("latency", "1 ms")]))
+    first, second = drawn.getvalue().split("\n")[1:3]
+    assert first.rstrip().endswith("#20")
+    assert second.rstrip().endswith("compromise")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from dse.cli.folded import folded_lines, folded_summary
 from mapper.workload.load import load_workload
@@ -35,10 +36,17 @@ def test_commands_show_them(dse: Dse) -> None:
     assert document["folded"] == list(load_workload(NETWORK).folded)
 
 
-def test_numbered_names_do_not_split_a_reason() -> None:
-    network = "llama3-8b:phase=decode,batch=1,ctx=16,dtype=bf16"
-    workload = load_workload(network)
-    summary = folded_summary(workload)
-    assert "64 caches is updated in place" in summary
-    assert "32 scale of the scores" in summary
-    assert sum(int(part.split()[0]) for part in summary.split(", ")) == len(workload.folded)
+def test_names_of_operators_and_numbers_in_names_do_not_split_a_reason() -> None:
+    notes = [
+        note
+        for layer in range(32)
+        for note in (
+            f"layers.{layer}.attn.slice_scatter: caches_{layer}_0 is updated in place",
+            f"layers.{layer}.attn.slice_scatter_2: caches_{layer}_1 is updated in place",
+            f"scale of the scores on the output path of layers.{layer}.attn.scores",
+            f"causal mask applied by layers.{layer}.attn.softmax",
+        )
+    ]
+    workload = replace(load_workload(NETWORK), folded=tuple(notes))
+    expected = "64 caches is updated in place, 32 scale of the scores, 32 causal mask"
+    assert folded_summary(workload) == expected

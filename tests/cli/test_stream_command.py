@@ -49,6 +49,7 @@ def test_people_are_told_when_the_injection_limit_is_the_bottleneck(dse: Dse) ->
         ("stream:bytes=1MiB,pattern=sequential,stride=100", "not a multiple of the burst, 64 B"),
         ("stream:bytes=1MiB,pattern=random,stride=128", "only a sequential stream"),
         ("stream:bytes=1MiB,pattern=sequential,stride=1GiB", "reaches beyond the memory"),
+        (f"stream:bytes=64KiB,pattern=sequential,stride={2**59 + 64}", "reaches beyond the memory"),
         ("stream:bytes=64TiB,pattern=random", "allowed up to bytes="),
         ("stream:bytes=1MiB,pattern=random,channels=one", "'one' needs a sequential stream"),
         ("stream:bytes=1MiB,pattern=random,channels=2", "allowed all, one"),
@@ -57,6 +58,35 @@ def test_people_are_told_when_the_injection_limit_is_the_bottleneck(dse: Dse) ->
 )
 def test_bad_streams_are_explained(dse: Dse, workload: str, said: str) -> None:
     done = dse(*STREAM, workload)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_limit_beyond_all_requests_is_no_limit(dse: Dse) -> None:
+    spec = "stream:bytes=64KiB,pattern=sequential"
+    huge = f"{spec},inject={10**30},outstanding={10**30},seed={10**30}"
+    done, plain = dse(*STREAM, huge, "--json"), dse(*STREAM, f"{spec},inject=1024", "--json")
+    assert (done.code, plain.code) == (0, 0)
+    assert json.loads(done.out)["cycles"] == json.loads(plain.out)["cycles"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (("REFI=260",), "dram.REFI: 260 is not allowed; allowed 326 cycles or more"),
+        (("REFI=0",), "dram.REFI: 0 is not allowed; allowed 326 cycles or more"),
+        (("refresh=per_bank", "REFIPB=50"), "dram.REFIPB: 50 is not allowed; allowed 51 cycles"),
+        (
+            ("refresh=per_bank", "REFIPB=99", "RFCPB=9999"),
+            "dram.REFIPB: 99 is not allowed; allowed 629 cycles",
+        ),
+    ],
+)
+def test_refreshes_that_cannot_be_done_in_time_are_refused(
+    dse: Dse, changes: tuple[str, ...], said: str
+) -> None:
+    options = [part for change in changes for part in ("--set", f"dram.{change}")]
+    done = dse(*STREAM, "stream:bytes=16KiB,pattern=random", *options)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 

@@ -95,20 +95,30 @@ def parameter(form: Any, path: str = "gbuf.size") -> dict[str, Any]:
 
 
 BAD = [
-    ({"name": "a b"}, "name: .*pattern"),
+    ({"name": "a b"}, "name: 'a b' is not a name: letters, digits"),
     ({"arch": "edge_npv"}, "arch: .*did you mean 'edge_npu'"),
     ({"arch": None}, "arch: this required key is missing"),
     ({"workloads": []}, "workloads: "),
     ({"workloads": ["gemn:M=1"]}, "workloads.0: unknown workload 'gemn'.*did you mean"),
     ({"workloads": ["gemm:M=-1,N=1,K=1"]}, "workloads.0: .*M: -1"),
-    ({"workloads": [{"workload": "gemv:M=1,K=1", "weight": 0}]}, "workloads.0.weight: .*greater"),
+    (
+        {"workloads": [{"workload": "gemv:M=1,K=1", "weight": 0}]},
+        "workloads.0.weight: 0 is out of range; allowed more than 0",
+    ),
     (
         {"workloads": [{"workload": "gemv:M=1,K=1", "weigth": 2}]},
         "workloads.0.weigth: .*did you mean 'weight'",
     ),
     ({"objectives": ["latency", "energi"]}, "objectives.1: .*did you mean 'energy'"),
     ({"objectives": ["latency", "latency"]}, "objectives: lists 'latency' more than once"),
-    ({"objectives": []}, "objectives: "),
+    (
+        {"workloads": ["gemv:M=1,K=1", {"workload": "gemv:M=1,K=1", "weight": 2}]},
+        "workloads: lists 'gemv:M=1,K=1' more than once; give it a weight",
+    ),
+    ({"objectives": []}, "objectives: must not be empty"),
+    ({"arch": "hbm2_8ch"}, "arch: 'hbm2_8ch' computes nothing"),
+    ({"workloads": ["stream:bytes=1"]}, "workloads.0: workload 'stream': .*only dse simulate"),
+    ({"workloads": ["streem:bytes=1"]}, "workloads.0: .*did you mean 'stream'"),
     ({"constraints": {"speed": "<= 1"}}, "constraints.speed: 'speed' is not allowed"),
     ({"constraints": {"area": ">= 1 mm2"}}, "constraints.area: expected an upper limit"),
     ({"constraints": {"area": "<= 1"}}, "constraints.area: .*no unit"),
@@ -141,7 +151,7 @@ BAD = [
     (parameter({"tie": "array.rows"}), "gbuf.size.tie: unknown parameter of this search"),
     (
         {"parameters": {"array.rows": {"tie": "array.cols"}, "array.cols": {"tie": "array.rows"}}},
-        "array.rows.tie: is a circle: array.rows -> array.cols -> array.rows",
+        "array.cols.tie: is a circle: array.cols -> array.rows -> array.cols",
     ),
     (
         {"parameters": {"array.rows": {"choices": [8]}, "gbuf.size": {"tie": "array.rows"}}},
@@ -180,6 +190,15 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
         "trials",
         "seed",
     ]
+
+
+def test_one_mistake_is_said_once(tmp_path: Path) -> None:
+    tied = {"array.rows": {"choices": [8, 0, "x"]}, "array.cols": {"tie": "array.rows"}}
+    circle = {"array.rows": {"tie": "array.cols"}, "array.cols": {"tie": "array.rows"}}
+    for parameters, count in ((tied, 2), (circle, 1)):
+        with pytest.raises(InputError) as caught:
+            load_search(write(tmp_path, parameters=parameters))
+        assert len(caught.value.problems) == count
 
 
 def test_values_that_are_allowed_singly_but_not_together_are_found(tmp_path: Path) -> None:

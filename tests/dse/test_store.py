@@ -125,6 +125,16 @@ def test_a_budget_may_be_extended(tmp_path: Path) -> None:
     assert load_study(tmp_path).config.trials == 40
 
 
+def test_a_malformed_record_is_named(tmp_path: Path) -> None:
+    with Store.create(tmp_path, toy_problem.config(), WORKLOADS) as store:
+        store.record(trial(0))
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE trial SET record = '{}'")
+    connection.close()
+    with pytest.raises(InputError, match="a malformed record of trial 0: KeyError: 'state'"):
+        load_study(tmp_path)
+
+
 def test_what_is_not_a_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no study"):
         load_study(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections import Counter
 from importlib.resources import files
@@ -83,7 +84,7 @@ def test_repeats_are_second_measurements_that_agree(rows: list[dict[str, Any]]) 
         ("hard", 11, "h200_hard_library.csv"),
         ("groups", 21, "h200_groups_library.csv"),
         ("unseen", 2026, "h200_seen_library.csv"),
-        ("unseen", 3001, "h200_unseen_library.csv"),
+        ("unseen", 3001, "h200_seen2_library.csv"),
     ],
 )
 def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: str) -> None:
@@ -94,9 +95,24 @@ def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: s
     assert wanted - len(points) <= 1
 
 
-def test_a_run_that_was_cut_short_has_the_first_points_of_its_plan() -> None:
-    found = {named(row) for row in read("h200_hard2_library.csv")}
-    first = planned_points("hard", 12)[: len(found) + 4]
+def test_unseen_rows_are_all_of_their_plan_that_were_not_profiled_either() -> None:
+    points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points("fresh", 7777)}
+    with gzip.open(str(DATA / "h200_profiled.csv.gz"), "rt", newline="") as file:
+        profiled = {(r["kind"], r["params"], r["dtype"]) for r in csv.DictReader(file)}
+    found = {named(row) for row in read("h200_unseen_library.csv")}
+    assert found == points - profiled
+    assert len(points & profiled) <= 2
+
+
+@pytest.mark.parametrize(
+    ("plan", "seed", "name", "left_out"),
+    [("hard", 12, "h200_hard2_library.csv", 4), ("more", 31, "h200_more_library.csv", 400)],
+)
+def test_a_run_that_was_cut_short_has_the_first_points_of_its_plan(
+    plan: str, seed: int, name: str, left_out: int
+) -> None:
+    found = {named(row) for row in read(name)}
+    first = planned_points(plan, seed)[: len(found) + left_out]
     assert len(found) > 500
     assert found <= {(p.kind, json.dumps(p.params), p.dtype) for p in first}
 

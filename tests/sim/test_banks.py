@@ -164,6 +164,9 @@ def test_conflicts_are_a_cause_of_their_own() -> None:
     [
         ({"gbuf.interleave": "32 B"}, "needs several 'banks'"),
         ({"gbuf.banks": 0}, "allowed 1 to 256"),
+        ({"gbuf.banks": 3}, "equal banks"),
+        ({"gbuf.banks": 4, "gbuf.interleave": "3 B"}, "equal banks"),
+        ({"gbuf.banks": 4, "gbuf.interleave": "1 MiB"}, "equal banks"),
         ({"gbuf.banks": 4, "gbuf.queue": 2}, "in the order of the requests"),
         ({"gbuf.banks": 4, "gbuf.read_bandwidth": "unlimited"}, "must be a number"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from arch.dram_device import DramChannels, DramDevice
 from arch.load import load_architecture
 from sim.devices import dram_burst as burst
-from sim.devices.dram_state import lost_ps, new_state, operand_regions, timing_vector
+from sim.devices.dram_state import data_ps, lost_ps, new_state, operand_regions, timing_vector
 from sim.stream import simulate_stream
 from sim.stream_spec import StreamSpec
 
@@ -55,9 +55,9 @@ def test_refresh_takes_its_share() -> None:
 
 
 @pytest.mark.parametrize("refresh", ["none", "all_bank"])
-@pytest.mark.parametrize("page", ["open", "closed"])
-def test_parts_and_data_add_up_to_all_waiting(refresh: str, page: str) -> None:
-    serve = Served(device(refresh=refresh, page=page))
+@pytest.mark.parametrize("name", ["hbm2_8ch", "ddr5_4800"])
+def test_parts_and_data_add_up_to_all_waiting(refresh: str, name: str) -> None:
+    serve = Served(device(name, refresh=refresh))
     rng = np.random.default_rng(1)
     waited = 0
     ready = 0
@@ -128,6 +128,69 @@ def test_row_bursts_take_as_long_as_all_their_commands(name: str, tolerance: flo
     commands = simulate_stream(of, StreamSpec(size_bytes=size, pattern="sequential"))
     bursts = Served(of)(0, size) / of.cycle_ps
     assert bursts == pytest.approx(commands.cycles, rel=tolerance)
+
+
+# In this map the bursts of a row follow each other in one bank group: CCD_L 12 and CCD_L_WR 48 of
+# bursts of 8 cycles.
+@pytest.mark.parametrize("read", [1.0, 0.0])
+def test_bursts_in_one_bank_group_have_the_distance_of_their_direction(read: float) -> None:
+    of = device("ddr5_4800", address_map="ro ra bg ba co ch")
+    commands = simulate_stream(of, StreamSpec(size_bytes=MIB, pattern="sequential", read=read))
+    bursts = Served(of)(0, MIB, write=not read) / of.cycle_ps
+    assert bursts == pytest.approx(commands.cycles, rel=0.05)
+
+
+# The map opens four banks side by side; HBM2-2000 has RRD_S 4 and RRD_L 6 cycles.
+@pytest.mark.parametrize(("side_by_side", "apart"), [("bg", 4), ("ba", 6)])
+def test_banks_of_one_group_are_opened_further_apart(side_by_side: str, apart: int) -> None:
+    other = "ba" if side_by_side == "bg" else "bg"
+    fields = f"ro ra {other} co {side_by_side} ch"
+    of = device(refresh="none", channels=1, address_map=fields)
+    front, last_act, latency = 2, 3 * apart, 14 + 14 + 2
+    assert Served(of)(0, 4 * 64) == (front + last_act + latency) * of.cycle_ps
+    commands = simulate_stream(of, StreamSpec(size_bytes=4 * 64, pattern="sequential"))
+    assert commands.cycles == pytest.approx(front + last_act + latency, abs=3)
+
+
+@pytest.mark.parametrize("name", ["hbm2_8ch", "ddr4_2400_1rank", "hbm2_2000"])
+def test_data_time_is_that_of_the_bytes_of_padding_and_of_channels_that_wait(name: str) -> None:
+    of = device(name)
+    serve, rng = Served(of), np.random.default_rng(3)
+    burst_bytes, channels = of.burst_bytes, int(serve.timing[burst.CHANNELS])
+    size, touched, busiest = 0, 0, 0
+    for _ in range(50):
+        begin, length = int(rng.integers(0, 1 << 20)), int(rng.integers(1, 1 << 15))
+        serve(begin, length)
+        size += length
+        units = range(begin // burst_bytes, (begin + length - 1) // burst_bytes + 1)
+        chunk = int(serve.timing[burst.CHUNK_BYTES]) // burst_bytes
+        of_channel = [unit // chunk % channels for unit in units]
+        touched += len(units)
+        busiest += max(of_channel.count(channel) for channel in range(channels))
+    slot = of.burst_cycles * of.cycle_ps
+    asked, rest = data_ps(serve.state, serve.timing)
+    assert asked == pytest.approx(size / of.peak_bytes_per_s * 1e12, rel=1e-6)
+    padding = (touched * burst_bytes - size) / burst_bytes / channels * slot
+    assert rest["burst_padding"] == pytest.approx(padding, abs=1)
+    assert rest["channel_imbalance"] == pytest.approx((busiest - touched / channels) * slot, abs=1)
+    assert asked + sum(rest.values()) == serve.state[burst.DATA_PS]
+
+
+@pytest.mark.parametrize("name", ["hbm2_8ch", "ddr5_4800", "hbm2_2000"])
+def test_a_tile_loses_at_most_a_stripe_by_channels_that_wait(name: str) -> None:
+    of = device(name)
+    rng, most = np.random.default_rng(4), 0.0
+    for _ in range(300):
+        serve = Served(of)
+        serve(
+            of.burst_bytes * int(rng.integers(1 << 16)), of.burst_bytes * int(rng.integers(1, 99))
+        )
+        stripe = int(serve.timing[burst.CHUNK_BYTES] * serve.timing[burst.CHANNELS])
+        _, rest = data_ps(serve.state, serve.timing)
+        most = max(most, rest["channel_imbalance"] * of.peak_bytes_per_s / 1e12 / stripe)
+    channels = int(serve.timing[burst.CHANNELS])
+    assert most <= 1 - 1 / channels + 1e-3
+    assert most > 0 or channels == 1
 
 
 def test_operands_lie_in_rows_of_their_own() -> None:

@@ -263,3 +263,23 @@ def test_too_many_requests_are_refused(count: int) -> None:
 def test_a_stream_is_the_same_again() -> None:
     of = replace(device("ddr4_2400_1rank"))
     assert stream(of, MIB, "random", seed=3) == stream(of, MIB, "random", seed=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "refresh", "period", "least"),
+    [
+        ("hbm2_8ch", "all_bank", "REFI", 326),
+        ("ddr4_2400_2rank", "all_bank", "REFI", 588),
+        ("hbm3_6400", "per_bank", "REFIPB", 182),
+    ],
+)
+@pytest.mark.parametrize("read", [1.0, 0.5])
+def test_the_shortest_refresh_period_leaves_time_for_data(
+    name: str, refresh: str, period: str, least: int, read: float
+) -> None:
+    with pytest.raises(InputError, match=f"allowed {least} cycles or more"):
+        device(name, refresh=refresh, **{period: least - 1})
+    of = device(name, refresh=refresh, **{period: least})
+    done = stream(of, MIB // 16, "random", read=read)
+    assert done.requests * of.burst_bytes == MIB // 16
+    assert device(name, refresh="none", **{period: 0}).parameters[period] == 0

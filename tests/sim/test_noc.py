@@ -121,5 +121,13 @@ def test_a_network_starts_at_the_innermost_buffer(tmp_path: Path) -> None:
         meshed(tmp_path, topology="mash")
 
 
+def test_what_would_have_no_effect_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"noc.packet: is a size for 'switching: store"):
+        meshed(tmp_path, packet="32 B")
+    with pytest.raises(InputError, match=r"noc.rows: 64 is more than the array has"):
+        meshed(tmp_path, rows=64)
+    assert meshed(tmp_path, packet="32 B", switching="store_and_forward")
+
+
 class TestMesh(FamilyConformance):
     architecture = "mesh_npu"

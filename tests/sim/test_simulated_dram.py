@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from arch import catalog
+from arch.errors import InputError
 from arch.load import load_architecture
 from arch.spec import PS_PER_S
 from mapper.cost import Metrics, Price
@@ -68,6 +71,30 @@ def test_the_models_are_ordered_and_their_gap_is_explained(spec: str) -> None:
     assert min(careful.gap.values()) > 0
     assert metrics_of(spec, "event", "simpy").latency_ps == careful.latency_ps
     assert quick.dynamic_energy_pj == careful.dynamic_energy_pj
+
+
+def test_padding_and_idle_channels_are_not_called_rounding() -> None:
+    """1000 loads of 65 bytes each: two bursts in one of eight channels."""
+    given = program(repeat(1000, hold(0, compute(1), load=load(65 * 8))))
+    schedule = build_schedule(given, PRICES | {"dram": timed(PRICES["dram"])})
+    done = run_schedule(schedule, "dram")
+    assert DEVICE is not None
+    at_the_peak = 65_000 * PS_PER_S / DEVICE.peak_bytes_per_s
+    assert done.working_ps == pytest.approx(at_the_peak, rel=1e-3)
+    padding, imbalance = (done.lost_ps[c] for c in ("burst_padding", "channel_imbalance"))
+    assert min(padding, imbalance) > 0
+    data_ps = 2000 * DEVICE.burst_cycles * DEVICE.cycle_ps
+    assert done.working_ps + padding + imbalance == pytest.approx(data_ps, rel=0.05)
+
+
+@pytest.mark.parametrize("change", ["page: closed", "scheduler: fcfs"])
+def test_a_controller_that_networks_do_not_have_is_refused(change: str, tmp_path: Path) -> None:
+    memory, text = tmp_path / "memory.yaml", catalog.find("arch", "hbm2_8ch").read_text()
+    text = text.replace("name: hbm2_8ch", "name: memory")
+    memory.write_text(text.replace("    address_map:", f"    {change}\n    address_map:"))
+    assert load_architecture(str(memory)).memories
+    with pytest.raises(InputError, match=rf"has .*{change}.*inside a network.*stream:bytes"):
+        load_architecture("edge_npu", TIMED | {"dram.timing": str(memory)})
 
 
 def test_all_time_of_a_busy_bus_is_accounted_for() -> None:

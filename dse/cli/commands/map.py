@@ -24,6 +24,7 @@ from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
 from dse.scheduling import place, schedule, simulated
+from dse.stream_workload import check_no_stream
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
@@ -92,6 +93,7 @@ def run(
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     method = chosen_method(search, budget, seed)
     architecture = mappable(load_architecture(arch, inputs.overrides(assignments or [])))
+    check_no_stream(workload)
     network = load_workload(workload)
     if fuse:
         not_chosen(method, "--fuse searches exactly")

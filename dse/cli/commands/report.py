@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dse.cli import inputs
 from dse.cli.console import results
 from dse.report.files import write
 from dse.report.models import collect
@@ -21,7 +22,9 @@ def run(
 
     Also of a search that is still running, or was interrupted.
     """
-    results().print(f"report: {write_report(load_study(directory))}", soft_wrap=True)
+    study = load_study(directory)
+    inputs.output_folder("DIR", directory)
+    results().print(f"report: {write_report(study)}", soft_wrap=True)
 
 
 def write_report(study: Study) -> Path:

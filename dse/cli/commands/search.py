@@ -26,7 +26,6 @@ from dse.search import SearchRun, search
 from dse.store import FILE, recorded_trials
 from dse.study import Study
 from dse.trial import Trial
-from sim.models import EVENT
 
 #: Where searches go that were not told where to go.
 RUNS = Path("runs")
@@ -79,18 +78,18 @@ def run(
             )
         )
     seconds = time.perf_counter() - started
-    conclude(study, seconds, used, as_json=as_json)
+    conclude(study, seconds, as_json=as_json)
     raise typer.Exit(exit_code(study))
 
 
-def conclude(study: Study, seconds: float, engine: str, *, as_json: bool) -> None:
-    """Write the report and say what came out. ``engine`` ran the simulations, if any."""
+def conclude(study: Study, seconds: float, *, as_json: bool) -> None:
+    """Write the report and say what came out."""
     messages().print("writing the report ...")
     evidence = collect(study)
     report = write(study, evidence, study.run_dir)
-    used = engine if study.config.fidelity == EVENT else None
+    used = " and ".join(study.engines)
     if as_json:
-        print_json({**document(study, evidence, seconds), "engine": used})
+        print_json({**document(study, evidence, seconds), "engine": used or None})
         return
     print_summary(results(), study, evidence, seconds)
     if used:

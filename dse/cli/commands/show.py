@@ -12,6 +12,7 @@ from arch import catalog
 from arch.errors import InputError, Problem, unknown
 from dse.cli.console import results, table
 from dse.cli.folded import folded_lines
+from dse.stream_workload import check_no_stream
 from mapper.workload.graph import Workload
 from mapper.workload.load import listings, load_workload
 from mapper.workload.operators import Operator
@@ -36,6 +37,7 @@ def run(
 
 def checked(spec: str) -> str:
     """A workload's specification, if that is what it can be."""
+    check_no_stream(spec)
     name, _, parameters = spec.partition(":")
     known = [listing.name for listing in listings()]
     is_path = bool(Path(name).suffix) or "/" in name

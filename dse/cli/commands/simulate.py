@@ -18,7 +18,7 @@ from dse.cli.pictures import Pictures
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
-from dse.stream_workload import is_stream
+from dse.stream_workload import check_no_stream, is_stream
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import InfeasibleError
 from mapper.search.exact import OBJECTIVES
@@ -28,14 +28,17 @@ from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
 from sim.models import EVENT, FIDELITIES
 
+#: What mappings minimise unless told otherwise.
+OBJECTIVE = "edp"
+
 
 def run(
     arch: arguments.Arch,
     workload: arguments.Workload,
     fidelity: Annotated[
         str, typer.Option(metavar="roofline|analytical|event", help="How closely to look.")
-    ] = "event",
-    objective: arguments.Objective = "edp",
+    ] = EVENT,
+    objective: arguments.Objective = OBJECTIVE,
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
@@ -57,8 +60,7 @@ def run(
     is given; the chosen model then says what the run costs. With --workload
     stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
-    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
-    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    _check(workload, fidelity=fidelity, objective=objective, fuse=fuse, mapping=mapping)
     pictures = Pictures.asked(trace, trace_window, timeline)
     limits = {"ram_limit": ram_limit, "latency_limit": latency_limit, "tradeoffs": tradeoffs}
     memory = limits | {"planner": planner, "memory_map": memory_map}
@@ -99,6 +101,27 @@ def _stream(
     pictures.refuse("a stream of requests has no timeline")
     engines.refuse(engine, "a stream goes through a memory's controller, in compiled code only")
     run_stream(architecture, workload, as_json=as_json)
+
+
+def _check(
+    workload: str, *, fidelity: str, objective: str, fuse: bool, mapping: str | None
+) -> None:
+    """Known names; a stream has nothing that could be mapped, and one model."""
+    inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
+    inputs.choice("--objective", objective, tuple(OBJECTIVES))
+    if not is_stream(workload):
+        check_no_stream(workload)
+        return
+    refused = {
+        "--fidelity": fidelity != EVENT,
+        "--objective": objective != OBJECTIVE,
+        "--fuse": fuse,
+        "--mapping": mapping is not None,
+    }
+    reason = "a stream of requests has no operators; its commands are simulated one by one"
+    problems = [Problem(reason, where=option) for option, given in refused.items() if given]
+    if problems:
+        raise InputError(problems)
 
 
 def _simulated(
@@ -158,6 +181,7 @@ def _show(
         return
     if simulation.schedule is not None:
         schedules = _needed("schedules")
+        results().print("schedule, by the analytical model that it was searched with")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)

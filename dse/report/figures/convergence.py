@@ -37,20 +37,27 @@ def draw(facts: Facts) -> Figure | None:
 def _hypervolume(axes: Axes, progress: Convergence) -> None:
     shares = [100 * share / progress.history[-1] for share in progress.history]
     axes.plot(range(len(shares)), shares, drawstyle="steps-post", color=BLUE, lw=1.6)
-    axes.set(ylabel="hypervolume (% of final)", xlim=(0, len(shares) - 1), ylim=(0, 118))
+    axes.set(ylabel="hypervolume (% of final)", xlim=_over(len(shares)), ylim=(0, 122))
     axes.set_title("Hypervolume of the feasible designs")
     _mark_last(axes, progress)
     _name_last(axes, progress)
-    axes.plot(progress.reached_at, shares[progress.reached_at], "o", color=INK, ms=5, zorder=5)
-    left = progress.reached_at > len(shares) / 2
+    at, share = progress.reached_at, shares[progress.reached_at]
+    axes.plot(at, share, "o", color=INK, ms=5, zorder=5, clip_on=False)
+    left = at > len(shares) / 2
+    # Left of the point the line runs below, right of it above it.
     axes.annotate(
-        f"{REACHED:.0%} at trial {progress.reached_at}",
-        (progress.reached_at, shares[progress.reached_at]),
-        xytext=(-10 if left else 10, -34),
+        f"{REACHED:.0%} at trial {at}",
+        (at, share),
+        xytext=(-8, 5) if left else (8, -14),
         textcoords="offset points",
         ha="right" if left else "left",
         fontsize=8.5,
     )
+
+
+def _over(count: int) -> tuple[float, float]:
+    """All trials, with room for the points of the first and the last."""
+    return -0.01 * count, 1.01 * count - 1
 
 
 def _mark_last(axes: Axes, progress: Convergence) -> None:
@@ -80,6 +87,7 @@ def _best(axes: Axes, facts: Facts, progress: Convergence, key: str) -> None:
         log_axis(axes, "y", numbers)
     axes.scatter([t.number for t in feasible], numbers, s=7, color=FAINT, lw=0)
     axes.plot(range(len(best)), best, drawstyle="steps-post", color=GREEN, lw=1.6)
-    axes.set(xlabel="trial", ylabel=scale.label, xlim=(0, len(best) - 1))
+    axes.set(xlabel="trial", ylabel=scale.label, xlim=_over(len(best)))
     axes.set_title(f"Best {display.noun(key)} so far")
+    axes.locator_params(axis="x", integer=True)
     _mark_last(axes, progress)

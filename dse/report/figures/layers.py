@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dse.report import display
 from dse.report.data import Facts
 from dse.report.figures.style import (
+    INK,
     MUTED,
-    NO_COMPONENT,
     colour_of,
     component_colours,
     new_figure,
@@ -110,8 +110,8 @@ def _legend(figure: Figure, facts: Facts, rows: Sequence[_Row]) -> None:
     known = [name for name in colours if name in used]
     names = [*known, *sorted(used - set(known) - {""})]
     handles = [
-        Patch(facecolor=NO_COMPONENT, alpha=0.45, hatch="////", edgecolor="white", label="start"),
-        Patch(facecolor=NO_COMPONENT, label=facts.chosen_name),
+        Patch(facecolor="white", hatch="////", edgecolor=INK, label="start"),
+        Patch(facecolor="white", edgecolor=INK, label=facts.chosen_name),
         *(Patch(facecolor=colour_of(colours, n), label=f"limited by {n}") for n in names),
     ]
     figure.legend(handles=handles, loc="outside upper left", ncols=6)

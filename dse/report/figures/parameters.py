@@ -117,10 +117,10 @@ def _draw_axes(axes: Axes, coordinates: Sequence[_Coordinate]) -> None:
                 ha="right",
                 va="center",
                 fontsize=7.5,
-                color=MUTED,
-                zorder=4,
-                linespacing=0.9,
-                bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.6},
+                color=INK,
+                zorder=6,
+                linespacing=1.15,
+                bbox={"fc": "white", "ec": "none", "alpha": 0.9, "pad": 0.8},
             )
     axes.set_xticks(range(len(coordinates)), [c.title for c in coordinates])
     axes.xaxis.tick_top()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ def import_model(model: HfModel) -> Workload:
                 return trace(run.module, (), run.inputs)
 
         workload = import_module(run.module, traced, name=model.title, dtype=model.dtype)
+    built = f"built as {type(network).__name__} of transformers"
+    workload = replace(workload, folded=(built, *workload.folded))
     loads.check_asked()
     if model.chosen["phase"] == "decode":
         _check_caches(workload, model)
@@ -130,16 +132,29 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
 
 def _built(transformers: Any, config: Any, model: HfModel, loads: experts.Loads) -> Any:
     """The network that the configuration names, else a language model, else the bare model."""
-    named = [n for n in getattr(config, "architectures", None) or () if hasattr(transformers, n)]
-    config._attn_implementation = _ATTENTION
     if experts.register(loads):
         config._experts_implementation = experts.NAME
     with _reported(model, "the model cannot be built"), _without_initialization(transformers):
-        if named:
-            return getattr(transformers, named[0])._from_config(config)
-        if type(config) in transformers.AutoModelForCausalLM._model_mapping:
-            return transformers.AutoModelForCausalLM.from_config(config)
-        return transformers.AutoModel.from_config(config)
+        config._attn_implementation = _ATTENTION
+        try:
+            return _of_its_class(transformers, config)
+        except KeyError:
+            # A model that looks its attention up among the library's own.
+            config._attn_implementation = "eager"
+            return _of_its_class(transformers, config)
+
+
+def _of_its_class(transformers: Any, config: Any) -> Any:
+    named = [n for n in getattr(config, "architectures", None) or () if hasattr(transformers, n)]
+    if named:
+        return getattr(transformers, named[0])._from_config(config)
+    # Of an encoder and a decoder, the language model alone would be the decoder.
+    whole = ("AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq")
+    kinds = whole if config.is_encoder_decoder else ("AutoModelForCausalLM",)
+    for kind in kinds:
+        if type(config) in getattr(transformers, kind)._model_mapping:
+            return getattr(transformers, kind).from_config(config)
+    return transformers.AutoModel.from_config(config)
 
 
 def _without_initialization(transformers: Any) -> contextlib.AbstractContextManager[Any]:
@@ -175,7 +190,15 @@ def _inputs(network: Any, config: Any, model: HfModel, batch: int, seq: int) -> 
         case "input_ids":
             tokens = torch.zeros(batch, seq, dtype=torch.int64)
             decoder = {"decoder_input_ids": tokens} if config.is_encoder_decoder else {}
-            return {"input_ids": tokens, **decoder}
+            return {"input_ids": tokens, **decoder, **_image_beside(network, config, model)}
+        case "input_features" if hasattr(config, "max_source_positions"):
+            # Two frames of a spectrogram for each position of the encoder.
+            frames = (config.num_mel_bins, 2 * config.max_source_positions)
+            tokens = torch.zeros(batch, seq, dtype=torch.int64)
+            return {
+                "input_features": torch.zeros(batch, *frames),
+                "decoder_input_ids": tokens,
+            }
         case "pixel_values":
             height, width = _image_size(config, model)
             channels = getattr(config, "num_channels", _CHANNELS)
@@ -185,6 +208,18 @@ def _inputs(network: Any, config: Any, model: HfModel, batch: int, seq: int) -> 
         "tokens or images. Name a function that returns the module and its inputs (file.py:make)"
     )
     raise InputError(Problem(message, where=f"workload {model.title}"))
+
+
+def _image_beside(network: Any, config: Any, model: HfModel) -> dict[str, Tensor]:
+    """Of models that embed texts and images, one image for each text."""
+    taken = inspect.signature(network.forward).parameters
+    required = type(network).__name__.endswith("Model") and "pixel_values" in taken
+    vision = getattr(config, "vision_config", None)
+    if not required or vision is None:
+        return {}
+    height, width = _image_size(vision, model)
+    channels = getattr(vision, "num_channels", _CHANNELS)
+    return {"pixel_values": torch.zeros(int(model.chosen["batch"]), channels, height, width)}
 
 
 def _image_size(config: Any, model: HfModel) -> tuple[int, int]:

@@ -31,6 +31,8 @@ class Kernel:
     operation: str
     nest: Nest
     ops_per_point: int = 1
+    whole: str = ""
+    """A loop along which results depend on all before them."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -164,7 +166,9 @@ def _operator(draft: DraftOperator) -> Operator:
     extents = dict(kernel.nest.extents)
     if kernel.operation != "mac":
         extents, addresses = _without_unit_loops(extents, addresses)
-    extents, addresses = _renumbered(*_joined_loops(extents, addresses))
+    extents, addresses = _joined_loops(extents, addresses, kernel.whole)
+    names = _numbers(extents)
+    extents, addresses = _renumbered(extents, addresses, names)
     accesses = tuple(
         Access(view.storage.name, index) for view, index in zip(views, addresses, strict=True)
     )
@@ -178,6 +182,7 @@ def _operator(draft: DraftOperator) -> Operator:
         output=accesses[-1],
         accumulator_dtype=accumulator_of(dtype) if kernel.operation in _SUMMING else dtype,
         ops_per_point=kernel.ops_per_point,
+        whole_dims=frozenset({names[kernel.whole]} if kernel.whole in names else ()),
     )
 
 
@@ -195,11 +200,14 @@ def _only(index: AffineIndex, dims: Mapping[str, int]) -> AffineIndex:
     return AffineIndex(tuple(term for term in index.terms if term[0] in dims), index.offset)
 
 
-def _joined_loops(extents: Extents, addresses: list[Index]) -> tuple[Extents, list[Index]]:
-    """Neighbouring loops that every operand walks as one (batch and token) become one."""
+def _joined_loops(
+    extents: Extents, addresses: list[Index], alone: str
+) -> tuple[Extents, list[Index]]:
+    """Neighbouring loops that every operand walks as one (batch and token) become one, but for
+    the one that is to stay ``alone``."""
     inner, *others = reversed(extents)
     for outer in others:
-        if not _walked_as_one(outer, inner, extents[inner], addresses):
+        if alone in (outer, inner) or not _walked_as_one(outer, inner, extents[inner], addresses):
             inner = outer
             continue
         # The outer loop continues where the inner one ends: the inner one just gets longer.
@@ -214,10 +222,15 @@ def _walked_as_one(outer: str, inner: str, size: int, addresses: list[Index]) ->
     return all(step.get(outer, 0) == step.get(inner, 0) * size for step in steps)
 
 
-def _renumbered(extents: Extents, addresses: list[Index]) -> tuple[Extents, list[Index]]:
+def _numbers(extents: Extents) -> dict[str, str]:
     """Numbered loops numbered from zero again after some have gone, so that equal work is equal."""
     numbered = [dim for dim in extents if dim[0] == "D" and dim[1:].isdigit()]
-    names = {dim: dim for dim in extents} | {dim: f"D{at}" for at, dim in enumerate(numbered)}
+    return {dim: dim for dim in extents} | {dim: f"D{at}" for at, dim in enumerate(numbered)}
+
+
+def _renumbered(
+    extents: Extents, addresses: list[Index], names: Mapping[str, str]
+) -> tuple[Extents, list[Index]]:
     renamed = {names[dim]: extent for dim, extent in extents.items()}
     return renamed, [tuple(_renamed(index, names) for index in a) for a in addresses]
 

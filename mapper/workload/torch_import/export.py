@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.torch_import import aten
+from mapper.workload.torch_import.aten.contraction import is_plain_product
 from mapper.workload.torch_import.draft import Draft, DraftOperator
 from mapper.workload.torch_import.naming import Naming, call_name, source_line
 from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Value
@@ -72,9 +73,7 @@ def trace(
         )
         if any(_changes_shared_value(node) for node in program.graph.nodes):
             program = program.run_decompositions({})
-        recurrent = _recurrent(program)
-        if recurrent:
-            program = program.run_decompositions(recurrent)
+        program = decomposed(program)
     return Traced(program=program, naming=naming or Naming(parameters=_canonical_names(module)))
 
 
@@ -86,17 +85,61 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
     return _Lowering(traced.program, dtype, traced.naming).run(name)
 
 
-def _recurrent(program: ExportedProgram) -> dict[Any, Any]:
-    """How torch writes the recurrent layers of a program as steps."""
-    from torch._decomp import decomposition_table
+def decomposed(program: ExportedProgram) -> ExportedProgram:
+    """With operators that nothing lowers written out as torch does, where all that they become is
+    known; recurrent layers become their steps."""
+    targets = _unknown_targets(program)
+    if not targets:
+        return program
+    written_out, left = _written_out(program, targets)
+    if left:
+        # An operator is named as the user wrote it, not by the part of it that is unknown.
+        able = {target for target in targets if not _written_out(program, {target})[1] - targets}
+        written_out, _ = _written_out(program, able) if able else (program, set())
+    return written_out
 
-    used = {node.target for node in program.graph.nodes if node.op == "call_function"}
-    kinds = ("aten.lstm.", "aten.gru.", "aten.rnn_")
-    return {
-        target: decomposition_table[target]
-        for target in used
-        if str(target).startswith(kinds) and target in decomposition_table
+
+#: What torch raises where a decomposition of its own does not work without values.
+_TORCH_FAILS = (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+#: torch writes an operator out in terms of others, these again, and so on; no deeper than this.
+_DEEPEST = 6
+
+
+def _written_out(program: ExportedProgram, targets: set[Any]) -> tuple[ExportedProgram, set[Any]]:
+    """The program without these operators, and what is left that nothing lowers."""
+    from torch._decomp import decomposition_table
+    from torch.export import default_decompositions
+
+    for _ in range(_DEEPEST):
+        known = decomposition_table.keys() & targets
+        table = {target: decomposition_table[target] for target in known}
+        if not table:
+            others = default_decompositions()
+            table = {target: others[target] for target in targets if target in others}
+        if not table:
+            break
+        try:
+            program = program.run_decompositions(table)
+        except _TORCH_FAILS:
+            break
+        targets = _unknown_targets(program)
+        if not targets:
+            break
+    return program, targets
+
+
+def _unknown_targets(program: ExportedProgram) -> set[Any]:
+    found = _Lowering(program, None, Naming()).unknown_nodes()
+    einsums = (n for n in program.graph.nodes if n.op == "call_function" and _is_involved(n))
+    return {node.target for nodes in found.values() for node in nodes} | {
+        node.target for node in einsums
     }
+
+
+def _is_involved(node: Node) -> bool:
+    """An einsum that is more than one product as it stands."""
+    return _aten_name(node) == "aten.einsum" and not is_plain_product(str(node.args[0]))
 
 
 @contextmanager
@@ -231,6 +274,20 @@ class _Lowering:
 
     def _check_operators(self) -> None:
         """All operators that nothing lowers, each named once."""
+        unbound = [node for node in self._program.graph.nodes if _depends_on_data(node)]
+        if unbound:
+            first = unbound[0]
+            message = (
+                f"the size of what {self._name(first)}{source_line(first)} gives depends on data, "
+                "so that its work cannot be counted; allowed: sizes known from the inputs' sizes"
+            )
+            raise InputError(Problem(message, where="workload"))
+        unknown = self.unknown_nodes()
+        if unknown:
+            raise InputError([self._unknown(name, nodes) for name, nodes in unknown.items()])
+
+    def unknown_nodes(self) -> dict[str, list[Node]]:
+        """Nodes that nothing lowers, by operator."""
         unknown: dict[str, list[Node]] = {}
         for node in self._program.graph.nodes:
             if node.op != "call_function" or not node.users or _is_number(node):
@@ -240,8 +297,7 @@ class _Lowering:
             operation = _aten_name(node)
             if operation not in LOWERINGS | _FILLED and not self._is_known_beforehand(node):
                 unknown.setdefault(operation, []).append(node)
-        if unknown:
-            raise InputError([self._unknown(name, nodes) for name, nodes in unknown.items()])
+        return unknown
 
     def _is_known_beforehand(self, node: Node) -> bool:
         """Whether nothing that the node is computed from is a parameter or an input."""
@@ -304,6 +360,12 @@ def _aten_name(node: Node) -> str:
     """``aten.relu`` for every overload and for the in-place form."""
     parts = str(node.target).split(".")
     return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
+
+
+def _depends_on_data(node: Node) -> bool:
+    """Whether a result has a size that is no number."""
+    shape = getattr(node.meta.get("val"), "shape", ())
+    return any(not isinstance(size, int) for size in shape)
 
 
 def _is_number(node: Node) -> bool:

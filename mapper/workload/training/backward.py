@@ -47,7 +47,11 @@ class Backward:
         inputs = {t.name for t in self.workload.tensors if t.kind == "input"}
         updated = [o.name for o in self.workload.operators if o.output.tensor in inputs]
         if updated:
-            message = f"{updated[0]} updates a cache: train on phase=prefill"
+            message = (
+                f"{updated[0]} writes into a cache of earlier tokens, whose gradients belong to "
+                "earlier steps: a training step sees all its tokens at once; train on "
+                "phase=prefill (without ctx), with seq as long as the context"
+            )
             raise InputError(Problem(message, where="training"))
 
     def _step(self, operator: Operator) -> None:

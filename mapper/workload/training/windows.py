@@ -54,7 +54,11 @@ def phases(operator: Operator, index: AffineIndex, size: int) -> Iterator[Phase]
     outputs = [dim for dim in index.dims if dim in operator.output.dims]
     kernels = [dim for dim in index.dims if dim not in operator.output.dims]
     if len(outputs) != 1 or len(kernels) != 1:
-        raise _unsupported(operator, "a window over other loops than one output and one kernel")
+        raise _unsupported(
+            operator,
+            "a window over other loops than one output and one kernel (as in sliding-window "
+            "attention; full attention can be trained)",
+        )
     (output,), (kernel,) = outputs, kernels
     steps = dict(index.terms)
     stride, dilation, taps = steps[output], steps[kernel], operator.extents[kernel]

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from mapper.memory_plan.fused import can_fuse, fuse, least_fused_bytes
+from mapper.memory_plan.fused import can_fuse, fuse, least_fused_bytes, least_workspace_bytes
 from mapper.memory_plan.layers import FeatureMap, Layer, layers_of
 from mapper.memory_plan.optimal import routes
+from mapper.memory_plan.patches import least_patched_bytes, patch
 from mapper.memory_plan.planners import Request, plan, tradeoffs
 from mapper.memory_plan.ring import place
 from mapper.memory_plan.schedule import best_order
@@ -112,6 +113,21 @@ def test_the_bound_of_fused_layers_holds_and_grows() -> None:
     for run, bound in zip(runs, bounds, strict=True):
         stage = fuse(run)
         assert bound <= stage.source.size_bytes + stage.workspace_bytes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_left_out_unseen_would_not_have_fitted(seed: int) -> None:
+    """Bounds of line buffers and of patches, for every run of layers that can be fused."""
+    layers = tiny_network(np.random.default_rng(seed))
+    ends = itertools.combinations(range(len(layers) + 1), 2)
+    runs = [layers[a:b] for a, b in ends if b - a > 1 and can_fuse(layers[a:b])]
+    assert len(runs) > 10
+    for run in runs:
+        stage = fuse(run)
+        bound = least_workspace_bytes(run)
+        assert least_fused_bytes(run) - stage.source.size_bytes <= bound <= stage.workspace_bytes
+        for side in (2, 3):
+            assert least_patched_bytes(run, side) <= patch(run, side).size_bytes
 
 
 def test_limits_choose_among_the_trade_offs() -> None:

@@ -34,7 +34,7 @@ def run(workload: Workload, given: Mapping[str, Array]) -> dict[str, Array]:
 def execute(operator: Operator, values: dict[str, Array]) -> None:
     neutral = -np.inf if operator.operation == "max" else 0.0
     inputs = [_read(a, operator.extents, values[a.tensor], neutral) for a in operator.inputs]
-    points = _combine(operator, inputs)
+    points = _scanned(operator, inputs) if operator.kind in _SCANS else _combine(operator, inputs)
     kept = [at for at, dim in enumerate(operator.extents) if dim in operator.output.dims]
     reduced = tuple(at for at in range(len(operator.extents)) if at not in kept)
     output = values[operator.output.tensor]
@@ -48,6 +48,17 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
 }
+
+
+_SCANS: dict[str, Callable[..., Array]] = {
+    "cumulative_sum": np.cumsum,
+    "cumulative_product": np.cumprod,
+}
+
+
+def _scanned(operator: Operator, inputs: list[Array]) -> Array:
+    (whole,) = (list(operator.extents).index(dim) for dim in operator.whole_dims)
+    return _SCANS[operator.kind](inputs[0], axis=whole)
 
 
 def _combine(operator: Operator, inputs: list[Array]) -> Array:

@@ -233,3 +233,44 @@ def test_skew_and_trace_exclude_each_other(tmp_path: Path) -> None:
     trace.write_text("0,1\n" * 8)
     with pytest.raises(InputError, match="skew and trace exclude each other"):
         load_workload(f"{MIXTURE},seq=8,skew=1,trace={trace}")
+
+
+SEQ2SEQ = {
+    "bart": "d_model=32,encoder_ffn_dim=48,decoder_ffn_dim=48,encoder_attention_heads=2,"
+    "decoder_attention_heads=2,vocab_size=50",
+    "whisper": "d_model=32,encoder_ffn_dim=48,decoder_ffn_dim=48,encoder_attention_heads=2,"
+    "decoder_attention_heads=2,vocab_size=50,max_source_positions=20,pad_token_id=0,"
+    "bos_token_id=0,eos_token_id=0,decoder_start_token_id=0",
+}
+
+
+@pytest.mark.parametrize("name", SEQ2SEQ)
+def test_encoders_of_encoder_decoders_are_not_left_out(name: str) -> None:
+    """Each further encoder layer adds the same products, and so does each decoder layer."""
+    spec = f"hf:{name}:{SEQ2SEQ[name]},seq=8"
+    layers = [(1, 1), (2, 1), (1, 2), (2, 2)]
+    workloads = [load_workload(f"{spec},encoder_layers={e},decoder_layers={d}") for e, d in layers]
+    one, encoder, decoder, both = (workload.macs for workload in workloads)
+    assert encoder > one
+    assert decoder > one
+    assert both - one == (encoder - one) + (decoder - one)
+    assert "ForConditionalGeneration" in workloads[0].folded[0]
+
+
+def test_a_model_with_attention_of_its_own_is_built_with_it() -> None:
+    """Falcon looks its attention up among the library's; it has the library's products."""
+    spec = "hf:falcon:hidden_size=64,num_attention_heads=4,num_hidden_layers=1,vocab_size=50,seq=8"
+    workload = load_workload(f"{spec},logits=all")
+    query_key_value, out = 64 * (64 + 2 * 16), 64 * 64
+    feed_forward, head = 2 * 64 * 256, 64 * 50
+    scores_and_context = 2 * 8 * 64
+    assert workload.macs == 8 * (query_key_value + out + feed_forward + head + scores_and_context)
+
+
+def test_texts_and_images_are_both_embedded() -> None:
+    """CLIP: as many image embeddings as texts, and their products."""
+    workload = load_workload("hf:clip:seq=8,batch=2")
+    kinds = {operator.kind for operator in workload.operators}
+    assert "conv2d" in kinds
+    assert "lookup" in kinds
+    assert {t.name for t in workload.tensors if t.kind == "input"} >= {"input_ids", "pixel_values"}

@@ -220,7 +220,10 @@ def test_states_are_held_once_and_parameters_too() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("llama3.1-8b:layers=1,phase=decode,training=adam", "train on phase=prefill"),
+        (
+            "llama3.1-8b:layers=1,phase=decode,training=adam",
+            "sees all its tokens at once; train on",
+        ),
         ("gemm:M=1,N=1,K=1,training=adm", "did you mean 'adam'?"),
         ("gemm:M=1,N=1,K=1,training=sgd,states=fp3", "unknown data type 'fp3'"),
         ("conv1d:C=1,L=9,K=1,R=3,stride=2,dilation=2,training=sgd", None),

@@ -153,7 +153,7 @@ def test_the_picture_of_a_run_shows_kernels_where_nothing_is_known_within_them()
 
 def test_what_a_kernel_keeps_busy_is_spread_over_it() -> None:
     architecture = load_architecture("h200")
-    slices = list(timeline(load_workload("gpt2:batch=1,seq=16"), architecture, {}))
+    slices = list(timeline(load_workload("mobilenet_v1:image=32,width=0.25"), architecture, {}))
     kernels = {s.name: s for s in slices if s.group == "operators"}
     for piece in (s for s in slices if s.group == "ports"):
         kernel = kernels[piece.name]

@@ -99,7 +99,15 @@ def run_slice(call: NodeCall) -> Any:
     index = [slice(None)] * data.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step < 0:
-            raise call.error("slices backwards cannot be imported; allowed: positive steps")
+            # From the last element on: the same places in the axis turned around.
+            size = data.shape[axis]
+            places = range(size)[slice(start, end, step)]
+            data = data.flip(axis)
+            start, end = (
+                (size - 1 - place for place in (places[0], places[-1])) if places else (0, -1)
+            )
+            index[axis] = slice(start, end + 1, -step)
+            continue
         index[axis] = slice(start, end, step)
     return data[tuple(index)]
 

@@ -110,4 +110,10 @@ def run_pad(call: NodeCall) -> Any:
         after[axis] = listed[len(axes) + position]
     pairs = zip(reversed(before), reversed(after), strict=True)
     amounts = [side for pair in pairs for side in pair]
-    return functional.pad(data, amounts, mode={"edge": "replicate"}.get(mode, mode))
+    if mode == "constant":
+        return functional.pad(data, amounts)
+    # torch pads with data along the last axes only, and wants no others named.
+    while len(amounts) > 2 and amounts[-2:] == [0, 0]:
+        amounts = amounts[:-2]
+    names = {"edge": "replicate", "wrap": "circular"}
+    return functional.pad(data, amounts, mode=names.get(mode, mode))

@@ -2,7 +2,8 @@
 
 Clamps (relu and its like) run on the producer's output path. The others are vector operators.
 Their scalar operations are counted from the formula beside each; an elementary function
-(exp, log, sqrt, reciprocal, tanh, erf, sin, cos), a comparison and a selection count one each.
+(exp, log, sqrt, reciprocal, tanh, erf, sin, cos), rounding, a comparison and a selection count
+one each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from mapper.workload.torch_import.registry import Call, Value, lowers
 
 _CLAMPS = ("relu", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold")
 
-_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "erf", "sin", "cos")
+_ELEMENTARY = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal"),
+    *("tanh", "sinh", "cosh", "erf", "erfc", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("floor", "ceil", "round", "trunc", "frac", "sign", "sgn"),
+)
 
 _OPS = {
     **{f"aten.{name}": 1 for name in _ELEMENTARY},

@@ -79,15 +79,11 @@ def lower_biased_matmul(call: Call) -> Value:
 def lower_einsum(call: Call) -> Value:
     """Two operands, every index once in each: a product as it stands."""
     equation = call["equation"].replace(" ", "")
+    if not is_plain_product(equation):
+        message = f"{call.name}: einsum {equation!r} cannot be imported, not even in parts"
+        raise InputError(Problem(message, where="workload"))
     terms, _, output = equation.partition("->")
     dims = terms.split(",")
-    plain = "->" in equation and "." not in equation and len(dims) == 2
-    if not plain or any(len(set(term)) < len(term) for term in dims):
-        message = (
-            f"{call.name}: einsum {equation!r} cannot be imported; allowed: two operands and an "
-            "explicit result, no index twice in one operand, no ellipsis"
-        )
-        raise InputError(Problem(message, where="workload"))
     left, right = call["tensors"]
     product = Product(
         kind="einsum",
@@ -98,6 +94,14 @@ def lower_einsum(call: Call) -> Value:
         output_dims=output,
     )
     return emit_product(call, call.name, product)
+
+
+def is_plain_product(equation: str) -> bool:
+    """Two operands, an explicit result, no index twice in one operand, no ellipsis."""
+    terms, arrow, _ = equation.replace(" ", "").partition("->")
+    dims = terms.split(",")
+    once = all(len(set(term)) == len(term) for term in dims)
+    return bool(arrow) and "." not in equation and len(dims) == 2 and once
 
 
 def _matmul(call: Call, left: View, right: View) -> View:

@@ -23,7 +23,8 @@ class Arithmetic:
     ops: int
 
 
-# A subtraction is an addition, a division a reciprocal and a product; selections and
+# A subtraction is an addition, a division a reciprocal and a product, a remainder what is left
+# after a division rounded down; selections and
 # comparisons are done by what computes a maximum.
 _BINARY = {
     "aten.add": Arithmetic("add", 1),
@@ -32,6 +33,9 @@ _BINARY = {
     "aten.mul": Arithmetic("mul", 1),
     "aten.div": Arithmetic("mul", 2),
     "aten.true_divide": Arithmetic("mul", 2),
+    "aten.floor_divide": Arithmetic("mul", 3),
+    "aten.remainder": Arithmetic("mul", 5),
+    "aten.fmod": Arithmetic("mul", 5),
     "aten.maximum": Arithmetic("max", 1),
     "aten.minimum": Arithmetic("max", 1),
 }

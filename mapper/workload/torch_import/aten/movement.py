@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from arch.errors import InputError, Problem
 from mapper.workload.nests import SPATIAL_DIMS, Nest, at
 from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.aten.contraction import row_dims
+from mapper.workload.torch_import.aten.edges import concatenate, pad_with_data
 from mapper.workload.torch_import.draft import Kernel, point_dims, pointwise
 from mapper.workload.torch_import.folding import zeros_read_beyond_the_edge
 from mapper.workload.torch_import.registry import Call, Value, lowers
@@ -24,27 +23,13 @@ from mapper.workload.torch_import.storage import (
 @lowers("aten.cat", "aten.concat", "aten.concatenate")
 def lower_cat(call: Call) -> Value:
     parts = [part for part in call["tensors"] if all(part.shape)]
-    return _concatenate(call, parts, call["dim"] % len(call.shape))
+    return concatenate(call, parts, call["dim"] % len(call.shape))
 
 
 @lowers("aten.stack")
 def lower_stack(call: Call) -> Value:
     dim = call["dim"] % len(call.shape)
-    return _concatenate(call, [insert(part, dim) for part in call["tensors"]], dim)
-
-
-@lowers("aten.roll")
-def lower_roll(call: Call) -> Value:
-    """Around one axis: the tail, then the head."""
-    data = call["self"]
-    if len(call["dims"]) != 1:
-        message = f"{call.name}: roll over {len(call['dims'])} axes; allowed: one axis a call"
-        raise InputError(Problem(message, where="workload"))
-    dim = call["dims"][0] % len(data.axes)
-    size = data.shape[dim]
-    split = -call["shifts"][0] % size
-    parts = [narrow(data, dim, split, size - split), narrow(data, dim, 0, split)]
-    return _concatenate(call, [part for part in parts if all(part.shape)], dim)
+    return concatenate(call, [insert(part, dim) for part in call["tensors"]], dim)
 
 
 @lowers("aten.constant_pad_nd", "aten.pad")
@@ -55,9 +40,11 @@ def lower_pad(call: Call) -> Value:
         call.draft.folded.append(f"{call.name}: zeros read beyond the edge by what follows")
         return view
     amounts = call["pad"]
-    if call.arguments.get("mode", "constant") != "constant" or min(amounts) < 0:
-        message = f"{call.name}: only padding with a constant, by positive amounts, can be imported"
+    if min(amounts) < 0:
+        message = f"{call.name}: padding by negative amounts cannot be imported; allowed: slices"
         raise InputError(Problem(message, where="workload"))
+    if call.arguments.get("mode", "constant") != "constant":
+        return pad_with_data(call, amounts, call["mode"])
     rank = len(call.shape)
     before = [0] * rank
     for at_pair in range(len(amounts) // 2):
@@ -91,9 +78,13 @@ def lower_repeat_interleave(call: Call) -> Value:
 
 @lowers("aten.upsample_nearest1d", "aten.upsample_nearest2d", "aten.upsample_nearest3d")
 def lower_nearest_upsampling(call: Call) -> Value:
-    """By whole factors: each element is repeated along each axis."""
+    """By whole factors: each element is repeated along each axis, or every so manieth is taken."""
     view: View = call["input"] if "input" in call.arguments else call["self"]
     for axis in reversed(range(2, len(call.shape))):
+        large, small = view.shape[axis], call.shape[axis]
+        if large > small and large % small == 0:
+            view = narrow(view, axis, 0, small, large // small)
+            continue
         view = insert(view, axis + 1, _whole_factor(call, call.shape[axis], view.shape[axis]))
     return call.draft.reshape(view, call.shape)
 
@@ -140,7 +131,10 @@ def lower_interpolation(call: Call) -> Value:
 def _whole_factor(call: Call, large: int, small: int) -> int:
     factor, rest = divmod(large, small)
     if rest:
-        message = f"{call.name}: upsampling by a factor that is not whole cannot be imported"
+        message = (
+            f"{call.name}: resizing an axis from {small} to {large} cannot be imported; allowed: "
+            "whole factors"
+        )
         raise InputError(Problem(message, where="workload"))
     return factor
 
@@ -177,7 +171,7 @@ def _replaced(call: Call, data: View, dim: int) -> View:
     start = (call["start"] or 0) % size
     end = start + part.shape[dim]
     parts = [narrow(data, dim, 0, start), part, narrow(data, dim, end, size - end)]
-    return _concatenate(call, [each for each in parts if all(each.shape)], dim)
+    return concatenate(call, [each for each in parts if all(each.shape)], dim)
 
 
 def _is_filled(call: Call) -> bool:
@@ -202,29 +196,10 @@ def lower_copy(call: Call) -> Value:
 
 @lowers("aten.embedding")
 def lower_embedding(call: Call) -> Value:
-    return _lookup(call, call["weight"], call["indices"])
+    return lookup(call, call["weight"], call["indices"])
 
 
-@lowers("aten.index_select")
-def lower_index_select(call: Call) -> Value:
-    _require_first_axis(call, call["dim"] % len(call["self"].axes) == 0)
-    return _lookup(call, call["self"], call["index"])
-
-
-@lowers("aten.index")
-def lower_index(call: Call) -> Value:
-    indices = call["indices"]
-    _require_first_axis(call, len(indices) == 1 and indices[0] is not None)
-    return _lookup(call, call["self"], indices[0])
-
-
-def _require_first_axis(call: Call, holds: bool) -> None:
-    if not holds:
-        message = f"{call.name}: only rows (the first axis) can be looked up by a tensor of indices"
-        raise InputError(Problem(message, where="workload"))
-
-
-def _lookup(call: Call, table: View, indices: View) -> View:
+def lookup(call: Call, table: View, indices: View) -> View:
     """Rows of a table. Which ones depends on the data; counted as all different.
 
     So row ``i`` of the result stands for row ``i`` of the table, as long as there are that many:
@@ -245,17 +220,4 @@ def _lookup(call: Call, table: View, indices: View) -> View:
     )
     kernel = Kernel(kind="lookup", operation="copy", nest=nest)
     result = call.draft.emit(call.name, kernel, [joined, table], shape, call.dtype)
-    return call.draft.reshape(result, call.shape)
-
-
-def _concatenate(call: Call, parts: Sequence[View], dim: int) -> View:
-    """One copy per part, each into its place of the result."""
-    name = call.draft.unique(call.name)
-    result = fresh(call.draft.store(f"{name}.out", call.shape, call.dtype, "activation"))
-    start = 0
-    for number, part in enumerate(parts):
-        place = narrow(result, dim, start, part.shape[dim])
-        kernel = pointwise("copy", "copy", part.shape, 1)
-        call.draft.emit_into(call.draft.unique(f"{name}.part{number}"), kernel, [part], place)
-        start += part.shape[dim]
-    return result
+    return call.draft.reshape(result, (*indices.shape, *table.shape[1:]))

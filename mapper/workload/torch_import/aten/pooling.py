@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from arch.errors import InputError, Problem
 from mapper.workload.nests import SPATIAL_DIMS, Nest, Window, at, per_axis
+from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.draft import Kernel, point_dims
 from mapper.workload.torch_import.registry import Call, Value, lowers
-from mapper.workload.torch_import.storage import View
+from mapper.workload.torch_import.storage import View, fresh, narrow
 
 # What a vector unit does and the scalar operations an element. A sum is a mean without the
 # final scaling; extremes and their positions are comparisons; a norm squares and adds, a
@@ -56,6 +58,14 @@ def lower_adaptive_max_pool(call: Call) -> Value:
 @lowers(*_REDUCTIONS)
 def lower_reduction(call: Call) -> Value:
     return _reduce(call, *_REDUCTIONS[call.operation])
+
+
+@lowers("aten.var_mean", "aten.std_mean")
+def lower_spread_and_mean(call: Call) -> Value:
+    """The mean is there once the spread is."""
+    spread = _reduce(call, "add", _REDUCTIONS["aten.var"][1])
+    call.draft.folded.append(f"{call.name}: the mean is written with the spread")
+    return spread, spread
 
 
 @lowers("aten.max", "aten.min")
@@ -106,14 +116,66 @@ def _adaptive_pool(call: Call, kind: str, operation: str) -> View:
     rank = _spatial_rank(call)
     sizes, outputs = call["self"].shape[-rank:], call.shape[-rank:]
     if any(size % output for size, output in zip(sizes, outputs, strict=True)):
-        message = (
-            f"{call.name}: adaptive pooling from {sizes} to {outputs} uses windows of different "
-            "sizes, which cannot be imported; allowed: an output that divides the input"
-        )
-        raise InputError(Problem(message, where="workload"))
+        return _uneven_windows(call, f"{kind}{rank}d", operation)
     kernel = tuple(size // output for size, output in zip(sizes, outputs, strict=True))
     window = Window(kernel=kernel, stride=kernel, padding=(0,) * rank, dilation=(1,) * rank)
     return _emit_windows(call, kind, operation, window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbouring results of one axis whose windows are equally long and equally far apart."""
+
+    first: int
+    count: int
+    start: int
+    stride: int
+    length: int
+
+
+def _runs(size: int, outputs: int) -> Iterator[_Run]:
+    """torch's windows of adaptive pooling: rounded down where they start, up where they end."""
+    starts = [at_ * size // outputs for at_ in range(outputs)]
+    lengths = [-(-(at_ + 1) * size // outputs) - starts[at_] for at_ in range(outputs)]
+    first = 0
+    while first < outputs:
+        end = first + 1
+        while end < outputs and lengths[end] == lengths[first]:
+            if starts[end] - starts[end - 1] != starts[first + 1] - starts[first]:
+                break
+            end += 1
+        stride = starts[first + 1] - starts[first] if end > first + 1 else 1
+        yield _Run(first, end - first, starts[first], stride, lengths[first])
+        first = end
+
+
+def _uneven_windows(call: Call, kind: str, operation: str) -> View:
+    """One operator for each combination of runs of equal windows."""
+    rank = _spatial_rank(call)
+    data: View = call["self"]
+    name = call.draft.unique(call.name)
+    result = fresh(call.draft.store(f"{name}.out", call.shape, call.dtype, "activation"))
+    outputs, kernels = SPATIAL_DIMS[rank]
+    leading = ("N", "C")[2 - (len(call.shape) - rank) :]
+    axes = [list(_runs(*pair)) for pair in zip(data.shape[-rank:], call.shape[-rank:], strict=True)]
+    for number, runs in enumerate(product(*axes)):
+        place = result
+        for axis, run in enumerate(runs, start=len(leading)):
+            place = narrow(place, axis, run.first, run.count)
+        windows = [
+            AffineIndex(((p, run.stride), (r, 1)), run.start)
+            for p, r, run in zip(outputs, kernels, runs, strict=True)
+        ]
+        extents = {
+            **dict(zip((*leading, *outputs), place.shape, strict=True)),
+            **{r: run.length for r, run in zip(kernels, runs, strict=True)},
+        }
+        nest = Nest(
+            extents=extents, inputs=((*at(*leading), *windows),), output=at(*leading, *outputs)
+        )
+        kernel = Kernel(kind=kind, operation=operation, nest=nest)
+        call.draft.emit_into(call.draft.unique(f"{name}.part{number}"), kernel, [data], place)
+    return result
 
 
 def _emit_windows(call: Call, kind: str, operation: str, window: Window) -> View:

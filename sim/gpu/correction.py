@@ -1,0 +1,69 @@
+"""Factors on predicted times, by trees that were fitted to what the kernel model leaves over.
+
+Which of a library's kernels runs is decided by heuristics that no formula reproduces; what they
+do to a call's time is learned from measurements, as a function of sizes, alignments and waves
+(``features``). No corrected time beats the peaks of HBM and tensor cores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from sim.gpu.chip import Chip
+from sim.gpu.demand import Array, Call, Demand
+from sim.gpu.features import features, group_of
+from sim.gpu.trees import Trees, trees_of
+
+Corrections = Mapping[str, Trees]
+
+#: Beyond this a correction would not be a correction.
+MOST_LOG = 3.0
+
+#: TF32 on the tensor cores, which convolutions in fp32 run on: half the rate of 16 bits.
+TF32_SHARE = 0.5
+
+
+@cache
+def fitted_corrections() -> Corrections:
+    """Those of an H200, by group of kinds."""
+    text = (files("sim") / "gpu" / "data" / "h200_corrections.json").read_text()
+    return {group: trees_of(document) for group, document in json.loads(text).items()}
+
+
+def least_us(demand: Demand, calls: Sequence[Call], chip: Chip) -> Array:
+    """What the peaks of HBM and arithmetic units alone would take."""
+    rates = [_peak(call, chip) for call in calls]
+    arithmetic = demand.macs / (np.array(rates) * chip.sms * chip.clock_mhz)
+    return np.maximum(arithmetic, demand.hbm_bytes / chip.hbm_bytes_per_us)
+
+
+def _peak(call: Call, chip: Chip) -> float:
+    if call.kind == "conv2d" and call.dtype == "fp32":
+        return chip.mma["bf16"] * TF32_SHARE
+    return chip.rate(call.dtype)
+
+
+def corrected(
+    demand: Demand, calls: Sequence[Call], corrections: Corrections, chip: Chip
+) -> Demand:
+    """The same work in the corrected time; calls are of one kind."""
+    group = group_of(calls[0].kind)
+    if group is None or group not in corrections:
+        return demand
+    time_us = demand.time_us()
+    logs = corrections[group].total(features(calls, time_us))
+    wanted = time_us * np.exp(np.clip(logs, -MOST_LOG, MOST_LOG))
+    least = np.minimum(least_us(demand, calls, chip), time_us)
+    factor = np.maximum(wanted, least) / time_us
+    return replace(
+        demand,
+        core_us=demand.core_us * factor,
+        memory_us=demand.memory_us * factor,
+        fixed_us=demand.fixed_us * factor,
+    )

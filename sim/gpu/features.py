@@ -1,0 +1,245 @@
+"""What the corrections of predicted times are functions of: sizes, alignments, how full waves are.
+
+Every feature is the logarithm (to base 2) of a size or of a ratio, a small number, or an alignment;
+``time`` is what the kernel model predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from sim.gpu.chip import BYTES
+from sim.gpu.convolution import output_side
+from sim.gpu.demand import Array, Call, sizes
+
+Features = Mapping[str, Array]
+
+#: Of an H200, on which the corrections were fitted; so that they do not depend on the chip.
+SMS = 132
+CLOCK_MHZ = 1980.0
+HBM_BYTES_PER_US = 4.3e6
+#: Half-precision multiply-adds of an SM in a cycle that kernels reach.
+RATE = 1400.0
+#: Largest power of two that alignments are told apart by.
+MOST_ALIGNED = 32
+
+#: Tiles (rows, columns, step) that cuDNN's names show, as gauges of how a convolution is cut.
+TILES = (
+    (64, 64, 64),
+    (128, 128, 64),
+    (256, 64, 32),
+    (128, 64, 64),
+    (64, 128, 64),
+    (256, 128, 64),
+    (128, 32, 32),
+    (256, 32, 32),
+    (64, 32, 64),
+    (128, 256, 32),
+)
+
+
+def aligned(size: Array) -> Array:
+    whole = size.astype(np.int64)
+    return np.asarray(np.minimum(whole & -whole, MOST_ALIGNED), dtype=np.float64)
+
+
+def _types(calls: Sequence[Call]) -> dict[str, Array]:
+    return {
+        name: np.array([float(call.dtype == name) for call in calls])
+        for name in ("fp16", "fp32", "fp8", "int8")
+    }
+
+
+def _waves(blocks: Array) -> Array:
+    """How full the last wave is."""
+    return np.asarray(blocks / SMS % 1)
+
+
+def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
+    n, c, h, k, r, stride, groups = sizes(calls, "N", "C", "H", "K", "R", "stride", "groups")
+    size = np.array([float(BYTES[call.dtype]) for call in calls])
+    side = output_side(h, r, stride)
+    pixels, depth, width = n * side**2, c / groups, k / groups
+    padded = [np.ceil(v / (16 / size)) * 16 / size for v in (depth, width)]
+    inputs, result, weights = n * h * h * c * size, pixels * k * size, k * depth * r * r * size
+    found = {
+        "input": inputs,
+        "result": result,
+        "weights": weights,
+        "pixels": pixels,
+        "rows": n * side,
+        "images": n,
+        "C": c,
+        "K": k,
+        "groups": groups,
+        "depth": depth,
+        "width": width,
+        "sum": depth * r * r,
+        "input per result": inputs / result,
+        "weights per activation": weights / (inputs + result),
+        "multiply-adds": pixels * k * depth * r * r / (SMS * 128 * CLOCK_MHZ) / time_us,
+        "traffic": (inputs + result + weights) / HBM_BYTES_PER_US / time_us,
+        "padded input": (inputs * (1 + padded[0] / depth)) / HBM_BYTES_PER_US / time_us,
+        "padded result": 2 * result * padded[1] / width / HBM_BYTES_PER_US / time_us,
+        "blocks of 64": np.ceil(pixels / 64) * np.ceil(width / 64) * groups,
+        "blocks of 128": np.ceil(pixels / 128) * np.ceil(width / 128) * groups,
+        "steps": r * r * np.ceil(padded[0] / 32),
+        "time": time_us,
+    }
+    tiles = _tile_times(pixels, padded, r, groups, size)
+    best = np.minimum.reduce(list(tiles.values()))
+    found |= {name: tile_us / best for name, tile_us in tiles.items()}
+    found["best tile"] = best / time_us
+    logs = {name: np.log2(value) for name, value in found.items()}
+    chosen = {"which tile": np.argmin(list(tiles.values()), axis=0).astype(np.float64)}
+    return logs | chosen | _divisions(calls, padded)
+
+
+def _divisions(calls: Sequence[Call], padded: Sequence[Array]) -> dict[str, Array]:
+    """How a convolution's sizes divide by what kernels work in, and small numbers."""
+    n, c, h, k, r, stride, groups = sizes(calls, "N", "C", "H", "K", "R", "stride", "groups")
+    side = output_side(h, r, stride)
+    pixels, depth, width = n * side**2, c / groups, k / groups
+    return {
+        "H": h,
+        "side": side,
+        "R": r,
+        "stride": stride,
+        "H per R": h / r,
+        "H odd": h % 2,
+        "depthwise": (groups == c).astype(np.float64),
+        "square": (depth == width).astype(np.float64),
+        "padding of depth": padded[0] / depth,
+        "padding of width": padded[1] / width,
+        "depth beyond 64": depth % 64,
+        "width beyond 64": width % 64,
+        "depth beyond 32": depth % 32,
+        "width beyond 32": width % 32,
+        "depth aligned": aligned(depth),
+        "width aligned": aligned(width),
+        "C aligned": aligned(c),
+        "K aligned": aligned(k),
+        "side aligned": aligned(side),
+        "pixels aligned": aligned(pixels),
+        "wave of 128": _waves(np.ceil(pixels / 128) * np.ceil(width / 128) * groups),
+    }
+
+
+def _tile_times(
+    pixels: Array, padded: Sequence[Array], r: Array, groups: Array, size: Array
+) -> dict[str, Array]:
+    found = {}
+    for rows, cols, step in TILES:
+        blocks = np.ceil(pixels / rows) * np.ceil(padded[1] / cols) * groups
+        cycles = np.maximum(rows * cols * step / RATE, step * (rows + cols) * size / 60)
+        steps = r * r * np.ceil(padded[0] / step)
+        waves = np.ceil(blocks / SMS)
+        found[f"tile {rows}x{cols}"] = waves * (steps * cycles + 1500) / CLOCK_MHZ
+    return found
+
+
+def _product(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
+    batch, m, n, k = sizes(calls, "B", "M", "N", "K")
+    size = np.array([float(BYTES[call.dtype]) for call in calls])
+    moved = batch * (m * k + n * k + m * n) * size
+    found = {
+        "batch": batch,
+        "M": m,
+        "N": n,
+        "K": k,
+        "multiply-adds": batch * m * n * k / (SMS * 128 * CLOCK_MHZ) / time_us,
+        "traffic": moved / HBM_BYTES_PER_US / time_us,
+        "moved": moved,
+        "time": time_us,
+        "blocks": batch * np.ceil(m / 128) * np.ceil(n / 128),
+        "shape": m / n,
+    }
+    waves = {
+        f"wave of {a}x{b}": _waves(batch * np.ceil(m / a) * np.ceil(n / b))
+        for a, b in ((64, 64), (128, 128), (128, 256), (256, 128))
+    }
+    ends = {f"{name} beyond 64": v % 64 for name, v in (("M", m), ("N", n), ("K", k))}
+    steps = {"N aligned": aligned(n), "K aligned": aligned(k), "M aligned": aligned(m)}
+    return {name: np.log2(value) for name, value in found.items()} | waves | ends | steps
+
+
+def _attention(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
+    b, h, hkv, sq, skv, d = sizes(calls, "B", "H", "Hkv", "Sq", "Skv", "D")
+    (causal,) = sizes(calls, "causal")
+    size = np.array([float(BYTES[call.dtype]) for call in calls])
+    moved = 2 * b * d * size * (h * sq + hkv * skv)
+    heads, tiles = b * hkv, b * h * np.ceil(sq / 128)
+    found = {
+        "batch": b,
+        "heads": h,
+        "KV heads": hkv,
+        "sharing": h / hkv,
+        "queries": sq,
+        "keys": skv,
+        "depth": d,
+        "blocks of keys": heads,
+        "blocks of queries": tiles,
+        "traffic": moved / HBM_BYTES_PER_US / time_us,
+        "multiply-adds": 2 * b * h * sq * skv * d / (SMS * 1024 * CLOCK_MHZ) / time_us,
+        "moved": moved,
+        "time": time_us,
+    }
+    return {name: np.log2(value) for name, value in found.items()} | {
+        "causal": causal,
+        "wave of keys": _waves(heads),
+        "wave of queries": _waves(tiles),
+        "keys beyond 128": skv % 128,
+        "queries beyond 128": sq % 128,
+    }
+
+
+def _rows(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
+    count, cols = sizes(calls, "R", "C")
+    size = np.array([float(BYTES[call.dtype]) for call in calls])
+    found = {
+        "rows": count,
+        "columns": cols,
+        "moved": count * cols * size,
+        "row bytes": cols * size,
+        "traffic": count * cols * size / HBM_BYTES_PER_US / time_us,
+        "time": time_us,
+    }
+    kinds = {
+        name: np.array([float(call.kind == name) for call in calls])
+        for name in ("row_softmax", "row_layernorm")
+    }
+    ends = {
+        "wave of rows": _waves(count),
+        "aligned": aligned(cols),
+        "beyond 1024": cols % 1024,
+        "filling": cols / 2 ** np.ceil(np.log2(np.maximum(cols, 2))),
+    }
+    return {name: np.log2(value) for name, value in found.items()} | kinds | ends
+
+
+Maker = Callable[[Sequence[Call], Array], dict[str, Array]]
+
+#: By the kinds of calls whose times are corrected: the group of the corrections, and features.
+MAKERS: dict[str, tuple[str, Maker]] = {
+    "conv2d": ("conv2d", _convolution),
+    "gemm": ("gemm", _product),
+    "bmm": ("bmm", _product),
+    "sdpa": ("sdpa", _attention),
+    "row_softmax": ("rows", _rows),
+    "row_layernorm": ("rows", _rows),
+    "row_sum": ("rows", _rows),
+}
+
+
+def group_of(kind: str) -> str | None:
+    """Which corrections a kind has, if any."""
+    return MAKERS[kind][0] if kind in MAKERS else None
+
+
+def features(calls: Sequence[Call], time_us: Array) -> Features:
+    """Of calls of one kind with the predicted times."""
+    with np.errstate(divide="ignore"):
+        found = MAKERS[calls[0].kind][1](calls, time_us)
+    return {**_types(calls), **found}
