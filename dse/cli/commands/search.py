@@ -93,7 +93,8 @@ def conclude(study: Study, seconds: float, *, as_json: bool) -> None:
         return
     print_summary(results(), study, evidence, seconds)
     if used:
-        results().print(f"simulated with: {used} engine")
+        plural = "s" if len(study.engines) > 1 else ""
+        results().print(f"simulated with: {used} engine{plural}")
     results().print(f"report: {report}", soft_wrap=True)
 
 
