@@ -1,14 +1,14 @@
 """Where a search begins: tilings that fill the memories and move little.
 
 A start is built without the architecture's prices: the array is unrolled so that few steps are
-needed, then tiles are chosen that fit and move few words, a word costing sixteen times less at
-each level inwards. (Energies per word fall by such factors from DRAM to buffers to registers:
+needed, or fewer words moved; tiles are chosen that fit and move few words, a word costing sixteen
+times less at each level inwards, by coordinate descents from several tilings. (Energies per word fall by such factors from DRAM to buffers to registers:
 Horowitz, ISSCC 2014.) Traffic first is how CoSA (ISCA 2021) and Marvel (TACO 2021) map.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,14 +29,19 @@ from mapper.search.unrollings import Unrolling, fastest_unrollings, not_unrolled
 
 #: Orders of stages that starts are built for; of more, evenly spaced ones.
 MOST_ORDERS = 48
-#: Unrollings that starts are built for, of the fastest so many those that can fit.
-UNROLLINGS = 2
+#: Unrollings that starts are built for: the fastest ones of those that can fit, and ever slower
+#: ones of so many. Where words are what takes time, part of the array is better left idle.
+FASTEST, SLOWER = 2, 6
 _TRIED = 60
-#: Tilings of a dimension that a start looks at.
-_SAMPLE = 24
+#: Tilings of a dimension that a start looks at, and descents that begin elsewhere than at the
+#: smallest tiles (from there the first dimension takes the room that others need).
+_SAMPLE = 40
+_DESCENTS = 6
 _WORD_RATIO = 16.0
 #: Starts that are priced before a search moves away from the best of them.
 _EVALUATED = 16
+#: Of these, starts with the same unrolling.
+_ALIKE = 5
 
 
 class NothingFits(Exception):  # noqa: N818 - a signal to decide otherwise, not an error
@@ -45,29 +50,47 @@ class NothingFits(Exception):  # noqa: N818 - a signal to decide otherwise, not 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A candidate and the words that it moves, weighted by level, times its steps."""
+    """A candidate, the words that it moves, weighted by level, and its steps."""
 
     candidate: Candidate
+    way: Unrolling
     words: float
+    steps: float
 
 
 def starts(run: Execution, orders: Sequence[StageOrder]) -> list[Start]:
-    """At most one for each of some orders and unrollings, those that move least first."""
+    """At most one for each of some orders and unrollings, the most promising first."""
     spread = np.unique(np.linspace(0, len(orders) - 1, min(len(orders), MOST_ORDERS)).astype(int))
     counted = Coefficients(run=run, leakage_w=0.0, price=_words_priced(run), objective=pricing.EDP)
-    able = (
-        way
-        for way in (*fastest_unrollings(orders[0], _TRIED), not_unrolled(orders[0]))
-        if _can_fit(orders[0], way, counted)
-    )
-    ways = list(itertools.islice(able, UNROLLINGS))
+    ways = _ways(orders[0], counted)
     found = [
         start
         for number in spread
         for way in ways
         for start in _filled(orders, int(number), way, counted)
     ]
-    return sorted(found, key=lambda start: start.words)
+    return _ranked(found)
+
+
+def _ways(order: StageOrder, counted: Coefficients) -> list[Unrolling]:
+    """Unrollings that can fit: the fastest, and some that leave more and more of the array idle."""
+    tried = (*fastest_unrollings(order, _TRIED), not_unrolled(order))
+    able = [way for way in tried if _can_fit(order, way, counted)]
+    slower = np.geomspace(FASTEST + 1, max(len(able), FASTEST + 1), SLOWER).astype(int) - 1
+    return able[:FASTEST] + [able[i] for i in np.unique(slower) if i < len(able)]
+
+
+def _ranked(found: list[Start]) -> list[Start]:
+    """Those that take the least time by turns: where steps take it, and where words do."""
+    by_steps = sorted(found, key=lambda start: start.words * start.steps)
+    by_words = sorted(found, key=lambda start: start.words)
+    turns = (start for both in zip(by_steps, by_words, strict=True) for start in both)
+    of_way: Counter[Unrolling] = Counter()
+    first, later = [], []
+    for start in dict.fromkeys(turns):
+        of_way[start.way] += 1
+        (first if of_way[start.way] <= _ALIKE else later).append(start)
+    return first + later
 
 
 def evaluated_starts(space: Candidates) -> list[Candidate]:
@@ -99,22 +122,37 @@ class _Words:
 def _filled(
     orders: Sequence[StageOrder], number: int, way: Unrolling, counted: Coefficients
 ) -> Iterator[Start]:
-    """Coordinate descent from the smallest tiles; nothing if it ends where nothing fits."""
+    """Where coordinate descents lead that end where something fits: the best of them."""
     order = orders[number]
     dims = tuple(order.run.operator.extents)
     picked, tables = _tables(order, way)
     first = np.cumsum([0, *(len(table) for table in tables)], dtype=np.int64)
-    chosen = first[:-1] + np.array([_smallest(order, table) for table in tables])
-    best: FloatArray = np.full(ANSWERS, np.inf)
-    descend(np.concatenate(tables), first, chosen, flows(counted.model(order)), best)
-    if best[EXCESS] == 0.0:
+    joined, terms = np.concatenate(tables), flows(counted.model(order))
+    ends = []
+    for begin in _beginnings(order, tables):
+        chosen, best = first[:-1] + begin, np.full(ANSWERS, np.inf)
+        descend(joined, first, chosen, terms, best)
+        if best[EXCESS] == 0.0:
+            ends.append((best[TOTAL_PS] * best[TOTAL_PJ], best, chosen - first[:-1]))
+    if ends:
+        _, best, rows = min(ends, key=lambda end: end[0])
         at = {
             dim: int(options[row])
-            for row, one in zip(chosen - first[:-1], picked, strict=True)
+            for row, one in zip(rows, picked, strict=True)
             for dim, options in one.items()
         }
-        words = float(best[TOTAL_PS] * best[TOTAL_PJ])
-        yield Start(Candidate(number, tuple(at[dim] for dim in dims)), words)
+        candidate = Candidate(number, tuple(at[dim] for dim in dims))
+        yield Start(candidate, way, float(best[TOTAL_PJ]), float(best[TOTAL_PS]))
+
+
+def _beginnings(order: StageOrder, tables: Sequence[FloatArray]) -> Iterator[IntArray]:
+    """Rows to descend from: the smallest, then rows spread over the tables, no two alike."""
+    yield np.array([_smallest(order, table) for table in tables])
+    lengths = np.array([len(table) for table in tables])
+    # Multiples of square roots of numbers that are no squares, modulo 1, are spread evenly.
+    roots = np.sqrt(np.arange(len(tables)) ** 2 + 2.0)
+    for number in range(1, _DESCENTS + 1):
+        yield (np.modf(number * roots)[0] * lengths).astype(np.int64)
 
 
 def _tables(
