@@ -1,9 +1,10 @@
 """Where a search begins: tilings that fill the memories and move little.
 
 A start is built without the architecture's prices: the array is unrolled so that few steps are
-needed, or fewer words moved; tiles are chosen that fit and move few words, a word costing sixteen
-times less at each level inwards, by coordinate descents from several tilings. (Energies per word fall by such factors from DRAM to buffers to registers:
-Horowitz, ISSCC 2014.) Traffic first is how CoSA (ISCA 2021) and Marvel (TACO 2021) map.
+needed, or fewer words moved; then tiles are chosen that fit and move few words, a word costing
+sixteen times less at each level inwards, by coordinate descents from several tilings. (Energies
+per word fall by such factors from DRAM to buffers to registers: Horowitz, ISSCC 2014.) Traffic
+first is how CoSA (ISCA 2021) and Marvel (TACO 2021) map.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ MOST_ORDERS = 48
 #: ones of so many. Where words are what takes time, part of the array is better left idle.
 FASTEST, SLOWER = 2, 6
 _TRIED = 60
-#: Tilings of a dimension that a start looks at, and descents that begin elsewhere than at the
-#: smallest tiles (from there the first dimension takes the room that others need).
-_SAMPLE = 40
-_DESCENTS = 6
+#: Tilings of a dimension that a start looks at (of one that shares an axis with another, fewer),
+#: and descents that begin elsewhere than at the smallest tiles (from there the first dimension
+#: takes the room that others need).
+_SAMPLE, _SAMPLE_COUPLED = 60, 40
+_DESCENTS = 12
 _WORD_RATIO = 16.0
 #: Starts that are priced before a search moves away from the best of them.
 _EVALUATED = 16
@@ -74,8 +76,10 @@ def starts(run: Execution, orders: Sequence[StageOrder]) -> list[Start]:
 
 def _ways(order: StageOrder, counted: Coefficients) -> list[Unrolling]:
     """Unrollings that can fit: the fastest, and some that leave more and more of the array idle."""
-    tried = (*fastest_unrollings(order, _TRIED), not_unrolled(order))
-    able = [way for way in tried if _can_fit(order, way, counted)]
+    fastest = fastest_unrollings(order, _TRIED)
+    able = [way for way in fastest if _can_fit(order, way, counted)]
+    if not able:
+        return [way for way in (not_unrolled(order),) if _can_fit(order, way, counted)]
     slower = np.geomspace(FASTEST + 1, max(len(able), FASTEST + 1), SLOWER).astype(int) - 1
     return able[:FASTEST] + [able[i] for i in np.unique(slower) if i < len(able)]
 
@@ -200,7 +204,9 @@ def _smallest_rows(
 def _with_factors(order: StageOrder, dim: str, factors: tuple[int, ...]) -> IntArray:
     """Some tilings of the dimension that are unrolled so."""
     rows = np.flatnonzero((order.tilings(dim).spatial == factors).all(axis=1))
-    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    coupled = any(dim in group and len(group) > 1 for group in order.run.counts.groups)
+    most = min(len(rows), _SAMPLE_COUPLED if coupled else _SAMPLE)
+    kept = np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64))
     return np.asarray(rows[kept], dtype=np.int64)
 
 

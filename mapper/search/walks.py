@@ -21,7 +21,7 @@ _PATIENCE = 50
 #: Moves tried in vain (they fit nowhere or lead to what is known) until a walk is over.
 _VAIN = 2000
 #: Walks that begin, and calls of each in the first round; the better half goes on for longer.
-_WALKS, _ROUND = 4, 24
+_WALKS, _ROUND = 6, 12
 #: How often a mapping that cannot be better is priced all the same: it may lead to a better one.
 _DETOURS = 0.1
 

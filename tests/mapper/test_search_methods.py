@@ -232,3 +232,33 @@ def test_what_asks_for_no_more_costs_no_more() -> None:
         given.value(found)
         current = found if rng.random() < 0.5 else current
     assert beaten > 2
+
+
+def test_some_starts_leave_part_of_the_array_idle() -> None:
+    """Where words are what takes time, that is better. One has the fastest unrolling."""
+    run = space(load_workload(CONV), "weight_stationary").run
+    orders = tuple(stage_orders(run))
+    found = starts(run, orders)
+    fastest = fastest_unrollings(orders[0], 1)[0]
+    assert any(start.way == fastest for start in found)
+    assert max(start.way.steps for start in found) >= 4 * fastest.steps
+
+
+def test_starts_take_turns_by_steps_times_words_and_by_words() -> None:
+    """The first is the best in one respect, the second in the other, unless one is both."""
+    run = space(load_workload(CONV), "weight_stationary").run
+    found = starts(run, tuple(stage_orders(run)))
+    assert found[0].words * found[0].steps == min(s.words * s.steps for s in found)
+    assert min(s.words for s in found[:2]) == min(s.words for s in found)
+
+
+def test_descents_from_several_tilings_move_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Differential: with the descent from the smallest tiles alone, wherever that finds any."""
+    run = space(load_workload(CONV), "weight_stationary").run
+    orders = tuple(stage_orders(run))
+    several = {(s.candidate.order, s.way): s.words * s.steps for s in starts(run, orders)}
+    monkeypatch.setattr("mapper.search.starts._DESCENTS", 0)
+    alone = {(s.candidate.order, s.way): s.words * s.steps for s in starts(run, orders)}
+    assert alone.keys() <= several.keys()
+    assert all(several[at] <= words for at, words in alone.items())
+    assert any(several[at] < words for at, words in alone.items())
