@@ -31,9 +31,9 @@ from mapper.search.coefficients import Coefficients
 from mapper.search.exact import OBJECTIVES
 from mapper.search.method import BUDGET
 from mapper.search.methods import WALKS, explore
-from mapper.search.network import same_work
 from mapper.search.space import stage_orders
 from mapper.workload.load import load_workload
+from mapper.workload.same_work import same_work
 from sim.prices import price
 
 WITHIN = 1.01

@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import time
 
-from mapper.search.network import same_work
 from mapper.workload.load import load_workload
+from mapper.workload.same_work import same_work
 
 _LLAMA_405B = (
     "hf:llama:hidden_size=16384,num_hidden_layers=126,num_attention_heads=128,"

@@ -23,10 +23,10 @@ from mapper.legality import MappingError
 from mapper.mapping import Loop, Mapping, Spatial, Stage
 from mapper.search.constraints import Constraint
 from mapper.search.exact import SearchResult, map_execution
-from mapper.search.network import same_work
 from mapper.search.presets import PRESETS, map_preset
 from mapper.search.space import constrained_orders
 from mapper.workload.graph import Workload
+from mapper.workload.same_work import same_work
 from sim.models import cost_model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 
@@ -50,6 +51,11 @@ class Mapping:
     nest: tuple[Loop | Stage, ...]
     spatial: tuple[Spatial, ...]
     made_by: str
+
+    @property
+    def choices(self) -> Hashable:
+        """All that costs depend on."""
+        return self.compute, self.intrinsic, self.nest, self.spatial
 
     def unit(self, dim: str) -> int:
         """Elements of ``dim`` computed in one step."""

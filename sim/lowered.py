@@ -14,6 +14,7 @@ from mapper.mapping import Mapping
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
+from mapper.workload.same_work import same_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +53,4 @@ def operators_with_mappings(
         raise ValueError(f"{workload.name}: no mapping for {', '.join(missing)}")
     for operator in workload.operators:
         mapping = mappings[operator.name]
-        yield operator, mapping, _signature(workload, operator, mapping)
-
-
-def _signature(workload: Workload, operator: Operator, mapping: Mapping) -> Hashable:
-    """All that the cost of an operator depends on: everything but names."""
-    tensors = [workload.tensor(access.tensor) for access in operator.accesses]
-    return (
-        operator.operation,
-        operator.ops_per_point,
-        operator.issues_per_point,
-        operator.dim_classes,
-        operator.side,
-        operator.accumulator_dtype,
-        tuple(operator.extents.items()),
-        tuple(access.index for access in operator.accesses),
-        tuple((tensor.shape, tensor.dtype, tensor.sparsity) for tensor in tensors),
-        mapping.compute,
-        mapping.intrinsic,
-        mapping.nest,
-        mapping.spatial,
-    )
+        yield operator, mapping, (same_work(workload, operator), mapping.choices)

@@ -19,6 +19,7 @@ from mapper.placement import Homes, Occupied, placed
 from mapper.plan import Plan, Unit, operators_of
 from mapper.program import Program, Work
 from mapper.workload.graph import Workload
+from mapper.workload.same_work import same_work
 from sim import analytical, event
 from sim.engines import DEFAULT
 from sim.estimate import Estimate
@@ -102,26 +103,11 @@ def unit_key(workload: Workload, unit: Unit, homes: Homes, occupied: Occupied) -
     operators = []
     for name, mapping in zip(operators_of(unit), mappings, strict=True):
         operator = workload.operator(name)
-        tensors = [workload.tensor(a.tensor) for a in operator.accesses]
-        operators.append(
-            (
-                operator.kind,
-                operator.operation,
-                operator.ops_per_point,
-                operator.accumulator_dtype,
-                tuple(operator.extents.items()),
-                tuple(
-                    (numbers.setdefault(a.tensor, len(numbers)), a.index, homes.get(a.tensor))
-                    for a in operator.accesses
-                ),
-                tuple((t.shape, t.dtype, t.sparsity) for t in tensors),
-                operator.issues_per_point,
-                operator.side,
-                operator.whole_dims,
-                operator.dim_classes,
-                (mapping.compute, mapping.intrinsic, mapping.nest, mapping.spatial),
-            )
+        tensors = tuple(
+            (numbers.setdefault(access.tensor, len(numbers)), homes.get(access.tensor))
+            for access in operator.accesses
         )
+        operators.append((operator.kind, same_work(workload, operator), tensors, mapping.choices))
     group: Hashable = None
     if isinstance(unit, FusedMapping):
         resident = tuple(numbers[tensor] for tensor in unit.resident)

@@ -20,9 +20,9 @@ from mapper.fusion_lower import GroupPlan, plan_group
 from mapper.fusion_regions import Step, elements, reading, steps
 from mapper.mapping import Loop
 from mapper.placement import Homes, Occupied
-from mapper.search.network import same_work
 from mapper.search.units import Cost, Mapped
 from mapper.workload.graph import Workload
+from mapper.workload.same_work import same_work
 
 #: Ways to cut a group that get inner mappings.
 PRICED_WAYS = 2

@@ -14,6 +14,7 @@ from mapper.search.method import EXACT, Method
 from mapper.search.methods import map_execution
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
+from mapper.workload.same_work import same_work
 
 #: Finds the mapping of one operator.
 Mapper = Callable[[Operator], SearchResult]
@@ -76,20 +77,3 @@ def _each(operators: Sequence[Operator], mapped: Mapper, threads: int) -> Iterat
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def same_work(workload: Workload, operator: Operator) -> Hashable:
-    """Equal for two operators exactly if any mapping of one costs the same for the other."""
-    tensors = [workload.tensor(access.tensor) for access in operator.accesses]
-    return (
-        operator.operation,
-        tuple(operator.extents.items()),
-        tuple(access.index for access in operator.accesses),
-        tuple((tensor.shape, tensor.dtype, tensor.sparsity) for tensor in tensors),
-        operator.accumulator_dtype,
-        operator.ops_per_point,
-        operator.issues_per_point,
-        operator.whole_dims,
-        operator.dim_classes,
-        operator.side,
-    )

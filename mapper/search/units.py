@@ -14,9 +14,9 @@ from mapper.mapping import Mapping
 from mapper.placement import Homes, Occupied, placed
 from mapper.plan import Unit
 from mapper.search.exact import map_execution
-from mapper.search.network import same_work
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
+from mapper.workload.same_work import same_work
 
 #: Room for tiles beside what others occupy is rounded down to such shares of the memory, so that
 #: equal operators in nearly equal circumstances are mapped once.

@@ -41,12 +41,12 @@ def test_names_of_operators_and_numbers_in_names_do_not_split_a_reason() -> None
         note
         for layer in range(32)
         for note in (
-            f"layers.{layer}.attn.slice_scatter: caches_{layer}_0 is updated in place",
-            f"layers.{layer}.attn.slice_scatter_2: caches_{layer}_1 is updated in place",
+            f"layers.{layer}.attn.slice_scatter: updates caches_{layer}_0 in place",
+            f"layers.{layer}.attn.slice_scatter_2: updates caches_{layer}_1 in place",
             f"scale of the scores on the output path of layers.{layer}.attn.scores",
             f"causal mask applied by layers.{layer}.attn.softmax",
         )
     ]
     workload = replace(load_workload(NETWORK), folded=tuple(notes))
-    expected = "64 caches is updated in place, 32 scale of the scores, 32 causal mask"
+    expected = "64 updates caches in place, 32 scale of the scores, 32 causal mask"
     assert folded_summary(workload) == expected

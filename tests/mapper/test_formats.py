@@ -17,10 +17,10 @@ from mapper.hierarchy import execution
 from mapper.legality import MappingError, staged_tiles
 from mapper.mapping import Loop
 from mapper.search.exact import map_operator
-from mapper.search.network import same_work
 from mapper.search.space import stage_orders
 from mapper.workload.graph import Workload
 from mapper.workload.operators import SideWork
+from mapper.workload.same_work import same_work
 from sim.models import cost_model
 from sim.prices import price
 from tests.mapper import operators

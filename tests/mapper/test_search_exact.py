@@ -20,7 +20,7 @@ from mapper.search.costs import ANSWERS, TOTAL_PS
 from mapper.search.exact import SearchResult, map_operator
 from mapper.search.flows import flows
 from mapper.search.method import Method
-from mapper.search.network import map_workload, same_work
+from mapper.search.network import map_workload
 from mapper.search.pricing import (
     DATAPATH_FIELDS,
     LATENCY,
@@ -34,6 +34,7 @@ from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from mapper.workload.nests import Window
 from mapper.workload.operators import Operator
+from mapper.workload.same_work import same_work
 from sim.prices import price
 from tests.mapper import operators
 from tests.mapper.hardware import architectures, resized

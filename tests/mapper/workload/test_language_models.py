@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from arch.errors import InputError
-from mapper.search.network import same_work
 from mapper.workload.load import load_workload
+from mapper.workload.same_work import same_work
 
 #: As printed by the models' authors or in the files of their releases: parameters in all.
 #: GPT-2: sizes of the released checkpoints (the paper rounds them); Llama 2 and 3.1, Qwen,

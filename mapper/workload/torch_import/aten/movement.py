@@ -156,7 +156,7 @@ def lower_cache_update(call: Call) -> Value:
     start = (call["start"] or 0) % size
     part = narrow(cache, dim, start, call["src"].shape[dim], call["step"])
     if is_cache:
-        call.draft.folded.append(f"{name}: {cache.storage.name} is updated in place")
+        call.draft.folded.append(f"{name}: updates {cache.storage.name} in place")
     kind = "cache_update" if is_cache else "copy"
     call.draft.emit_into(name, pointwise(kind, "copy", part.shape, 1), [call["src"]], part)
     return cache
