@@ -90,7 +90,8 @@ def _ranked(found: list[Start]) -> list[Start]:
     by_words = sorted(found, key=lambda start: start.words)
     turns = (start for both in zip(by_steps, by_words, strict=True) for start in both)
     of_way: Counter[Unrolling] = Counter()
-    first, later = [], []
+    first: list[Start] = []
+    later: list[Start] = []
     for start in dict.fromkeys(turns):
         of_way[start.way] += 1
         (first if of_way[start.way] <= _ALIKE else later).append(start)
