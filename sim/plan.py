@@ -195,20 +195,8 @@ def priced_unit(
     )
 
 
-def unit_cost(
-    workload: Workload,
-    architecture: Architecture,
-    unit: Unit,
-    homes: Homes,
-    occupied: Occupied,
-) -> tuple[int, float]:
-    """Latency and energy of one unit, for searches."""
-    found = priced_unit(workload, architecture, unit, homes, occupied)
-    return found.latency_ps, found.dynamic_pj + architecture.leakage_w * found.latency_ps
-
-
 class KnownUnits:
-    """As ``unit_cost``; keeps what equal units cost."""
+    """Latency and energy of units, for searches; keeps what equal units cost."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, PricedUnit] = {}

@@ -22,7 +22,7 @@ from mapper.search.units import Setting
 from mapper.unit_tiles import unit_tiles
 from mapper.workload.graph import Workload
 from sim.multicore import CoreUnit, simulate_cores
-from sim.plan import priced_unit, unit_cost
+from sim.plan import KnownUnits, priced_unit
 from sim.prices import price
 from tests.mapper.fusion.cases import device, network, random_fused
 from tests.mapper.fusion.networks import NETWORKS, imported
@@ -42,7 +42,7 @@ def numbers(workload: Workload, where: Architecture, unit: Unit) -> tuple[int, f
 
 def setting(workload: Workload, where: Architecture, objective: str) -> Setting:
     return Setting(
-        workload=workload, architecture=where, price=price, cost=unit_cost, objective=objective
+        workload=workload, architecture=where, price=price, cost=KnownUnits(), objective=objective
     )
 
 
