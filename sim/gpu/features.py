@@ -39,6 +39,9 @@ TILES = (
     (128, 256, 32),
 )
 
+#: Tiles whose last wave of a convolution is looked at.
+WAVES = ((64, 64), (128, 64), (64, 128), (256, 64), (128, 128), (256, 128))
+
 
 def aligned(size: Array) -> Array:
     whole = size.astype(np.int64)
@@ -86,6 +89,11 @@ def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "blocks of 64": np.ceil(pixels / 64) * np.ceil(width / 64) * groups,
         "blocks of 128": np.ceil(pixels / 128) * np.ceil(width / 128) * groups,
         "steps": r * r * np.ceil(padded[0] / 32),
+        "image": side**2,
+        "results of a group": pixels * width,
+        "multiply-adds in all": pixels * k * depth * r * r,
+        "blocks of 256x64": np.ceil(pixels / 256) * np.ceil(width / 64) * groups,
+        "blocks of 256x128": np.ceil(pixels / 256) * np.ceil(width / 128) * groups,
         "time": time_us,
     }
     tiles = _tile_times(pixels, padded, r, groups, size)
@@ -123,7 +131,12 @@ def _divisions(calls: Sequence[Call], padded: Sequence[Array]) -> dict[str, Arra
         "K aligned": aligned(k),
         "side aligned": aligned(side),
         "pixels aligned": aligned(pixels),
-        "wave of 128": _waves(np.ceil(pixels / 128) * np.ceil(width / 128) * groups),
+        "sum beyond 64": depth * r * r % 64,
+        "C beyond 64": c % 64,
+        "K beyond 64": k % 64,
+    } | {
+        f"wave of {rows}x{cols}": _waves(np.ceil(pixels / rows) * np.ceil(width / cols) * groups)
+        for rows, cols in WAVES
     }
 
 
