@@ -139,7 +139,7 @@ class Metrics:
     """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
 
     ``engine`` ran the simulation (None: nothing was simulated). ``area_without`` names parts of the
-    chip whose area is not known.
+    chip whose area is not known, ``notes`` say what was counted as something else.
     """
 
     fidelity: str
@@ -154,6 +154,7 @@ class Metrics:
     operators: tuple[OperatorMetrics, ...]
     engine: str | None = None
     area_without: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def gap(self) -> dict[str, int]:
