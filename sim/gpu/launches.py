@@ -12,22 +12,22 @@ products.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Access, Operator
+from mapper.workload.operators import Operator
 from sim.gpu.chip import BYTES
 from sim.gpu.conv_call import TRANSPOSED, convolution_call, is_convolution, shape_of
 from sim.gpu.demand import Call
+from sim.gpu.moving import LOOKUP, STREAMED_BYTES, in_order_of, moving, touched
 
 FUSED, EAGER = "fused", "eager"
 SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
-LOOKUP = "lookup"
 #: The one structure of zeros that tensor cores have instructions for.
 SPARSE = "2:4"
 #: Both products in one operator; its loop ``p`` runs over the two.
@@ -50,20 +50,13 @@ ATTENTION_LOOPS = {
     "p": "products",
 }
 ATTENTION_CLASSES = {"b": "groups", "m": "queries", "n": "keys", "k": "width"}
-#: Operations along rows, and the library kernel that does them.
-ROWS = {"softmax": "row_softmax", "norm": "row_layernorm"}
-#: Normalizations that are a scale and a shift, those of images as a whole, and a softmax over an
-#: axis that is not the last.
-BY_STATISTICS = ("batch_norm", "rms_scale")
-OF_IMAGES = ("group_norm", "instance_norm")
-ACROSS = "softmax_over_axis"
 #: A note of an importer: what became part of the operator that it names last.
 FOLDED = re.compile(r"(?P<what>.+): (?P<why>.+) on the output path of (?P<operator>\S+)")
 BIAS = "bias added"
+#: The kernel of its own that it would be; everything else goes over the tensor as a clamp does.
+EAGER_KINDS = {"scale and shift merged": "batch_norm", BIAS: "bias"}
 #: In the name of a kernel that goes over another one's result.
 AFTER = " / "
-#: Bytes that the kernel model counts for an element of a streaming kernel.
-STREAMED_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +119,8 @@ def _groups(workload: Workload) -> Iterator[Sequence[Operator]]:
             count = 3
         elif operators[number].kind.startswith(TRANSPOSED):
             count = _phases(operators[number:])
+        elif operators[number].operation == "copy" and operators[number].kind != LOOKUP:
+            count = _parts(operators[number:])
         yield operators[number : number + count]
         number += count
 
@@ -141,6 +136,13 @@ def _phases(operators: Sequence[Operator]) -> int:
     return count
 
 
+def _parts(operators: Sequence[Operator]) -> int:
+    """How many copies from the first on fill one tensor: one kernel joins what they read."""
+    first = operators[0]
+    same = ((o.kind, o.output.tensor) == (first.kind, first.output.tensor) for o in operators)
+    return sum(1 for _ in takewhile(bool, same))
+
+
 def _launch_of(workload: Workload, group: Sequence[Operator]) -> Launch:
     first = group[0]
     if first.kind == SCORES and len(group) > 1:
@@ -153,7 +155,12 @@ def _launch_of(workload: Workload, group: Sequence[Operator]) -> Launch:
             note = ", ".join(filter(None, [f"{len(group)} phases: as one convolution", note]))
         macs = sum(operator.macs for operator in group)
         return Launch(name=first.name, call=call, macs=macs, note=note)
-    return _launch(workload, first)
+    launch = _launch(workload, first)
+    if len(group) > 1:
+        each = [_launch(workload, operator).call.params for operator in group]
+        whole_params = {key: sum(params[key] for params in each) for key in ("n", "moved")}
+        return replace(launch, call=replace(launch.call, params=whole_params))
+    return launch
 
 
 def _attention(workload: Workload, fused: Sequence[Operator]) -> Launch:
@@ -193,75 +200,8 @@ def _launch(workload: Workload, operator: Operator) -> Launch:
     elif operator.operation == "mac":
         call = _product(operator, dtype, sparse=_structure(workload, operator) is not None)
     else:
-        call, note = _moving(workload, operator, _wide(dtype))
+        call, note = moving(workload, operator, _wide(dtype))
     return Launch(name=operator.name, call=call, macs=operator.macs, note=note)
-
-
-def _moving(workload: Workload, operator: Operator, dtype: str) -> tuple[Call, str]:
-    """What is no product: along rows, rows of a table, or a stream of its operands."""
-    if operator.kind == LOOKUP:
-        # As many bytes read as written, and a table is in no cache.
-        return Call(kind="ew_scale", params={"n": operator.points}, dtype=dtype), ""
-    if operator.operation in ROWS and (row := _row(operator)):
-        cols = math.prod(operator.extents[dim] for dim in row)
-        params = {"R": operator.points // cols, "C": cols}
-        note = "over another axis: as along rows" if operator.kind == ACROSS else ""
-        return Call(kind=ROWS[operator.operation], params=params, dtype=dtype), note
-    summed = operator.reduction_dims()
-    if summed and not _slides(operator, summed):
-        cols = math.prod(operator.extents[dim] for dim in summed)
-        params = {"R": operator.points // cols, "C": cols}
-        note = "" if _along_rows(operator, summed) else "along another axis: as a sum along rows"
-        return Call(kind="row_sum", params=params, dtype=dtype), note
-    return _streamed(workload, operator, dtype), ""
-
-
-def _row(operator: Operator) -> frozenset[str]:
-    """The loops over what is normalized together; none if it is by numbers known before."""
-    if operator.kind in BY_STATISTICS or operator.reduction_dims():
-        return frozenset()
-    if operator.whole_dims:
-        return operator.whole_dims
-    loops = tuple(operator.extents)
-    return frozenset(loops[1:] if operator.kind in OF_IMAGES else loops[-1:])
-
-
-def _slides(operator: Operator, summed: frozenset[str]) -> bool:
-    """Whether windows overlap or lie side by side, as in pooling."""
-    axes = [axis for access in operator.inputs for axis in access.index]
-    return any(set(axis.dims) & summed and set(axis.dims) - summed for axis in axes)
-
-
-def _along_rows(operator: Operator, summed: frozenset[str]) -> bool:
-    """Whether what is added up lies side by side: the input's last axes."""
-    axes = [set(axis.dims) for axis in operator.inputs[0].index if axis.dims]
-    inner = [bool(dims & summed) for dims in axes]
-    return inner == sorted(inner)
-
-
-def _streamed(workload: Workload, operator: Operator, dtype: str) -> Call:
-    """Bytes read and written, each once; ``hot`` if operands are read in the result's order."""
-    elements = [_touched(workload, operator, access) for access in operator.accesses]
-    result = elements[-1]
-    contiguous = operator.operation != "copy" and all(
-        _order(access) == _order(operator.output)
-        for access, count in zip(operator.inputs, elements, strict=False)
-        if count >= result
-    )
-    plain = contiguous and all(count >= result for count in elements if count > 1)
-    wider = max(1.0, BYTES[dtype] / STREAMED_BYTES)
-    params = {"n": result, "tensors": sum(elements) / result * wider}
-    kind = "hot" if plain or operator.reduction_dims() else "strided"
-    return Call(kind=kind, params=params, dtype=dtype)
-
-
-def _touched(workload: Workload, operator: Operator, access: Access) -> int:
-    points = math.prod(operator.extents[dim] for dim in access.dims)
-    return min(points, workload.tensor(access.tensor).elements)
-
-
-def _order(access: Access) -> list[tuple[tuple[str, int], ...]]:
-    return [axis.terms for axis in access.index if axis.terms]
 
 
 def _product(operator: Operator, dtype: str, *, sparse: bool) -> Call:
@@ -317,7 +257,7 @@ def _residual_sums(workload: Workload) -> dict[str, Operator]:
 
 def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator | None:
     """Of the operands of a sum of two equal tensors the one that was computed last."""
-    equal = all(_order(a) == _order(operator.output) for a in operator.inputs)
+    equal = all(in_order_of(a) == in_order_of(operator.output) for a in operator.inputs)
     if operator.operation != "add" or len(operator.inputs) != 2 or not equal:
         return None
     operands = {access.tensor for access in operator.inputs}
@@ -328,7 +268,7 @@ def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator 
 def _with_sum(workload: Workload, launch: Launch, added: Operator, convolution: Operator) -> Launch:
     (other,) = (a for a in added.inputs if a.tensor != convolution.output.tensor)
     size = max(STREAMED_BYTES, BYTES[_wide(workload.tensor(other.tensor).dtype)])
-    beside = _touched(workload, added, other) * size
+    beside = touched(workload, added, other) * size
     name = f"{launch.name} + {added.name.rpartition('.')[2]}"
     return replace(launch, name=name, beside_bytes=beside)
 
@@ -355,11 +295,14 @@ def _following(
         kinds[short] += 1
         again = f" {kinds[short]}" if kinds[short] > 1 else ""
         dtype = _wide(_dtype(workload, operator))
-        wider = max(1.0, BYTES[dtype] / STREAMED_BYTES)
         elements = workload.tensor(operator.output.tensor).elements
-        params = {"n": elements, "tensors": 2 * wider}
+        moved = 2 * elements * max(STREAMED_BYTES, BYTES[dtype])
         yield Launch(
             name=f"{launch.name}{AFTER}{short}{again}",
-            call=Call(kind="hot", params=params, dtype=dtype),
+            call=Call(
+                kind=EAGER_KINDS.get(why, "clamp"),
+                params={"n": elements, "moved": moved},
+                dtype=dtype,
+            ),
             macs=0,
         )
