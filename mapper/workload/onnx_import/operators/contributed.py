@@ -68,7 +68,7 @@ def _separate(call: NodeCall, heads: int, kv_heads: int) -> tuple[Tensor, Tensor
         query, key, value = in_heads(rows, heads), call.tensor(1), call.tensor(2)
         return query, in_heads(key, kv_heads), in_heads(value, kv_heads)
     packed = in_heads(rows, heads + 2 * kv_heads)
-    query, key, value = packed.split([heads, kv_heads, kv_heads], dim=1)
+    query, key, value = torch.split(packed, [heads, kv_heads, kv_heads], dim=1)
     return query, key, value
 
 
@@ -121,7 +121,7 @@ def run_attention_with_projection(call: NodeCall) -> Any:
     heads = call.attributes["num_heads"]
     rows = functional.linear(call.tensor(0), call.tensor(1).t(), call.optional(2))
     sizes = call.attribute("qkv_hidden_sizes", None) or [rows.shape[-1] // 3] * 3
-    query, key, value = (in_heads(part, heads) for part in rows.split(list(sizes), dim=-1))
+    query, key, value = (in_heads(part, heads) for part in torch.split(rows, list(sizes), dim=-1))
     if call.has(4):
         # ``[keys and values, batch, head, position, element]``
         key, value = (

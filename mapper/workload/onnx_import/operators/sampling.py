@@ -32,8 +32,8 @@ def run_col2im(call: NodeCall) -> Any:
         raise call.error(f"pads {pads} differ before and after; allowed: the same on both sides")
     return functional.fold(
         call.tensor(0),
-        call.integers(1) or [],
-        call.integers(2) or [],
+        tuple(call.integers(1) or ()),
+        tuple(call.integers(2) or ()),
         dilation=call.attribute("dilations", [1] * half),
         padding=pads[:half],
         stride=call.attribute("strides", [1] * half),
