@@ -92,6 +92,7 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
         per_group=1,
         size=each,
         value=model.head,
+        causal=True,
     )
     weight = _query_weight(builder, name, model, latent)
     query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
@@ -125,6 +126,7 @@ def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
         size=each,
         value=rank,
         latent=True,
+        causal=True,
     )
     weight = _query_weight(builder, name, model, latent)
     sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
