@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
@@ -89,13 +88,6 @@ class Shape:
     def stored(self) -> int:
         """Elements of keys; there are as many of values."""
         return self.batch * self.groups * self.keys * self.width
-
-
-def chunks(operators: Sequence[Operator]) -> int:
-    """How many operators from the first on are chunks of the same attention."""
-    first = operators[0]
-    same = ((o.kind, o.output.tensor) == (first.kind, first.output.tensor) for o in operators)
-    return sum(1 for _ in takewhile(bool, same))
 
 
 def in_parts(operators: Sequence[Operator]) -> bool:

@@ -12,21 +12,20 @@ products.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Access, Operator
+from mapper.workload.operators import Operator
 from sim.gpu.attention_call import (
     CHUNK,
     FUSED_ATTENTION,
     SCORES,
     attention_launches,
-    chunks,
     in_parts,
     inside,
     reason_against,
@@ -37,25 +36,18 @@ from sim.gpu.demand import Call
 from sim.gpu.formats import product_format, spared_weights, wide
 from sim.gpu.launch import Launch as Launch
 from sim.gpu.launch import noted
+from sim.gpu.moving import LOOKUP, STREAMED_BYTES, in_order_of, moving, touched
 
 FUSED, EAGER = "fused", "eager"
-LOOKUP = "lookup"
 #: The one structure of zeros that tensor cores have instructions for.
 SPARSE = "2:4"
-#: Operations along rows, and the library kernel that does them.
-ROWS = {"softmax": "row_softmax", "norm": "row_layernorm"}
-#: Normalizations that are a scale and a shift, those of images as a whole, and a softmax over an
-#: axis that is not the last.
-BY_STATISTICS = ("batch_norm", "rms_scale")
-OF_IMAGES = ("group_norm", "instance_norm")
-ACROSS = "softmax_over_axis"
 #: A note of an importer: what became part of the operator that it names last.
 FOLDED = re.compile(r"(?P<what>.+): (?P<why>.+) on the output path of (?P<operator>\S+)")
 BIAS = "bias added"
+#: The kernel of its own that it would be; everything else goes over the tensor as a clamp does.
+EAGER_KINDS = {"scale and shift merged": "batch_norm", BIAS: "bias"}
 #: In the name of a kernel that goes over another one's result.
 AFTER = " / "
-#: Bytes that the kernel model counts for an element of a streaming kernel.
-STREAMED_BYTES = 2
 
 
 def launches(workload: Workload, epilogues: str = FUSED) -> Iterator[Launch]:
@@ -101,8 +93,8 @@ def _groups(workload: Workload) -> Iterator[tuple[Sequence[Operator], str]]:
         kind, note = operators[number].kind, ""
         near = operators[number : number + 3]
         count = 1
-        if kind == CHUNK:
-            count = chunks(operators[number:])
+        if kind == CHUNK or (operators[number].operation == "copy" and kind != LOOKUP):
+            count = _parts(operators[number:])
         elif kind.startswith(TRANSPOSED):
             count = _phases(operators[number:])
         elif in_parts(near):
@@ -123,6 +115,14 @@ def _phases(operators: Sequence[Operator]) -> int:
     return count
 
 
+def _parts(operators: Sequence[Operator]) -> int:
+    """How many from the first on fill one tensor: one kernel joins what copies read, and another
+    computes all chunks of an attention."""
+    first = operators[0]
+    same = ((o.kind, o.output.tensor) == (first.kind, first.output.tensor) for o in operators)
+    return sum(1 for _ in takewhile(bool, same))
+
+
 def _launches_of(workload: Workload, group: Sequence[Operator], note: str) -> Iterator[Launch]:
     first = group[0]
     if first.kind in FUSED_ATTENTION or (first.kind == SCORES and len(group) > 1):
@@ -134,9 +134,19 @@ def _launches_of(workload: Workload, group: Sequence[Operator], note: str) -> It
     elif first.operation == "mac":
         yield noted(_product(workload, first), note)
     else:
-        _check_dense(workload, first)
-        call, replaced = _moving(workload, first, _dtype(workload, first))
-        yield Launch(name=first.name, call=call, macs=0, note=replaced)
+        yield _moving(workload, group)
+
+
+def _moving(workload: Workload, group: Sequence[Operator]) -> Launch:
+    found = []
+    for operator in group:
+        _check_dense(workload, operator)
+        found.append(moving(workload, operator, _dtype(workload, operator)))
+    call, note = found[0]
+    if len(group) > 1:
+        sums = {key: sum(each.params[key] for each, _ in found) for key in ("n", "moved")}
+        call = replace(call, params=sums)
+    return Launch(name=group[0].name, call=call, macs=0, note=note)
 
 
 def _convolution(workload: Workload, group: Sequence[Operator]) -> Launch:
@@ -152,73 +162,6 @@ def _convolution(workload: Workload, group: Sequence[Operator]) -> Launch:
     launch = Launch(name=first.name, call=call, macs=macs, note=note)
     phases = f"{len(group)} phases: as one convolution" if len(group) > 1 else ""
     return noted(launch, phases)
-
-
-def _moving(workload: Workload, operator: Operator, dtype: str) -> tuple[Call, str]:
-    """What is no product: along rows, rows of a table, or a stream of its operands."""
-    if operator.kind == LOOKUP:
-        # As many bytes read as written, and a table is in no cache.
-        return Call(kind="ew_scale", params={"n": operator.points}, dtype=dtype), ""
-    if operator.operation in ROWS and (row := _row(operator)):
-        cols = math.prod(operator.extents[dim] for dim in row)
-        params = {"R": operator.points // cols, "C": cols}
-        note = "over another axis: as along rows" if operator.kind == ACROSS else ""
-        return Call(kind=ROWS[operator.operation], params=params, dtype=dtype), note
-    summed = operator.reduction_dims()
-    if summed and not _slides(operator, summed):
-        cols = math.prod(operator.extents[dim] for dim in summed)
-        params = {"R": operator.points // cols, "C": cols}
-        note = "" if _along_rows(operator, summed) else "along another axis: as a sum along rows"
-        return Call(kind="row_sum", params=params, dtype=dtype), note
-    return _streamed(workload, operator, dtype), ""
-
-
-def _row(operator: Operator) -> frozenset[str]:
-    """The loops over what is normalized together; none if it is by numbers known before."""
-    if operator.kind in BY_STATISTICS or operator.reduction_dims():
-        return frozenset()
-    if operator.whole_dims:
-        return operator.whole_dims
-    loops = tuple(operator.extents)
-    return frozenset(loops[1:] if operator.kind in OF_IMAGES else loops[-1:])
-
-
-def _slides(operator: Operator, summed: frozenset[str]) -> bool:
-    """Whether windows overlap or lie side by side, as in pooling."""
-    axes = [axis for access in operator.inputs for axis in access.index]
-    return any(set(axis.dims) & summed and set(axis.dims) - summed for axis in axes)
-
-
-def _along_rows(operator: Operator, summed: frozenset[str]) -> bool:
-    """Whether what is added up lies side by side: the input's last axes."""
-    axes = [set(axis.dims) for axis in operator.inputs[0].index if axis.dims]
-    inner = [bool(dims & summed) for dims in axes]
-    return inner == sorted(inner)
-
-
-def _streamed(workload: Workload, operator: Operator, dtype: str) -> Call:
-    """Bytes read and written, each once; ``hot`` if operands are read in the result's order."""
-    elements = [_touched(workload, operator, access) for access in operator.accesses]
-    result = elements[-1]
-    contiguous = operator.operation != "copy" and all(
-        _order(access) == _order(operator.output)
-        for access, count in zip(operator.inputs, elements, strict=False)
-        if count >= result
-    )
-    plain = contiguous and all(count >= result for count in elements if count > 1)
-    wider = max(1.0, BYTES[dtype] / STREAMED_BYTES)
-    params = {"n": result, "tensors": sum(elements) / result * wider}
-    kind = "hot" if plain or operator.reduction_dims() else "strided"
-    return Call(kind=kind, params=params, dtype=dtype)
-
-
-def _touched(workload: Workload, operator: Operator, access: Access) -> int:
-    points = math.prod(operator.extents[dim] for dim in access.dims)
-    return min(points, workload.tensor(access.tensor).elements)
-
-
-def _order(access: Access) -> list[tuple[tuple[str, int], ...]]:
-    return [axis.terms for axis in access.index if axis.terms]
 
 
 def _product(workload: Workload, operator: Operator) -> Launch:
@@ -289,7 +232,7 @@ def _residual_sums(workload: Workload) -> dict[str, Operator]:
 
 def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator | None:
     """Of the operands of a sum of two equal tensors the one that was computed last."""
-    equal = all(_order(a) == _order(operator.output) for a in operator.inputs)
+    equal = all(in_order_of(a) == in_order_of(operator.output) for a in operator.inputs)
     if operator.operation != "add" or len(operator.inputs) != 2 or not equal:
         return None
     operands = {access.tensor for access in operator.inputs}
@@ -300,7 +243,7 @@ def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator 
 def _with_sum(workload: Workload, launch: Launch, added: Operator, convolution: Operator) -> Launch:
     (other,) = (a for a in added.inputs if a.tensor != convolution.output.tensor)
     size = max(STREAMED_BYTES, BYTES[wide(workload.tensor(other.tensor).dtype)])
-    beside = _touched(workload, added, other) * size
+    beside = touched(workload, added, other) * size
     name = f"{launch.name} + {added.name.rpartition('.')[2]}"
     return replace(launch, name=name, beside_bytes=beside)
 
@@ -327,11 +270,14 @@ def _following(
         kinds[short] += 1
         again = f" {kinds[short]}" if kinds[short] > 1 else ""
         dtype = wide(_dtype(workload, operator))
-        wider = max(1.0, BYTES[dtype] / STREAMED_BYTES)
         elements = workload.tensor(operator.output.tensor).elements
-        params = {"n": elements, "tensors": 2 * wider}
+        moved = 2 * elements * max(STREAMED_BYTES, BYTES[dtype])
         yield Launch(
             name=f"{launch.name}{AFTER}{short}{again}",
-            call=Call(kind="hot", params=params, dtype=dtype),
+            call=Call(
+                kind=EAGER_KINDS.get(why, "clamp"),
+                params={"n": elements, "moved": moved},
+                dtype=dtype,
+            ),
             macs=0,
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
+from sim.gpu.between import between, between_key
 from sim.gpu.chip import Chip
 from sim.gpu.correction import peak_rate
 from sim.gpu.demand import Array, Call
@@ -49,7 +50,7 @@ def run_workload(workload: Workload, model: GpuModel, epilogues: str = FUSED) ->
     chosen = tuple(launches(workload, epilogues))
     calls = [launch.call for launch in chosen]
     load = with_formats(in_order(load_of(calls, model)), chosen, model.chip)
-    load = _with_epilogues(load, chosen)
+    load = _with_epilogues(load, chosen, model)
     whole = replace(load, owner=np.zeros_like(load.owner), devices=np.ones(1))
     slowdown = _slowdown(whole, model.machine)
     demand = load.demand
@@ -75,17 +76,19 @@ def run_workload(workload: Workload, model: GpuModel, epilogues: str = FUSED) ->
     )
 
 
-def _with_epilogues(load: Load, chosen: tuple[Launch, ...]) -> Load:
-    """What epilogues read besides, at the rate at which the kernel reads its other operands."""
+def _with_epilogues(load: Load, chosen: tuple[Launch, ...], model: GpuModel) -> Load:
+    """What epilogues read besides: after the sums, as fast as a kernel that adds two tensors."""
     beside = np.array([float(launch.beside_bytes) for launch in chosen])
+    calls = [Call(kind="sum", params={"n": 0, "moved": b}, dtype="bf16") for b in beside]
+    constants = model.constants[between_key(calls[0])]
+    more = between(calls, constants, model.chip)
     demand = load.demand
-    more = beside / np.maximum(demand.hbm_bytes, 1.0)
     return replace(
         load,
         demand=replace(
             demand,
-            memory_us=demand.memory_us * (1 + more),
-            hbm_bytes=demand.hbm_bytes + beside,
+            fixed_us=demand.fixed_us + more.time_us() - more.fixed_us,
+            hbm_bytes=demand.hbm_bytes + more.hbm_bytes,
             l2_bytes=demand.l2_bytes + beside,
         ),
     )
