@@ -22,7 +22,7 @@ from dse.cli.schedules import print_on_cores, print_schedule
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
-from dse.plan_document import cores_document, schedule_document
+from dse.plan_document import cores_document, placed_document, schedule_document
 from dse.scheduling import place, schedule, simulated
 from dse.stream_workload import load_network
 from mapper.cost import InfeasibleError, Metrics
@@ -164,7 +164,8 @@ def run_on_cores(
     found = place(workload, architecture, objective)
     run = simulated(workload, architecture, found)
     if as_json:
-        print_json(cores_document(found, run))
+        document = cores_document(found, run) | {"schedule": placed_document(found)}
+        print_json(document)
         return
     title = f"{workload.name} on {architecture.cores} cores of {architecture.name}"
     results().print(f"{title}, for least {objective}")
