@@ -7,7 +7,7 @@ group of convolutions (``convolution.correction_group``) has trees of its own. T
 as many times as there are rounds: to absolute errors of logarithms, and then on top of that with
 errors weighted by how much too long a time was predicted, which is the relative error. Prints the
 error on a tenth of the shapes that the fit left out, then fits to all of them and writes
-``sim/gpu/data/h200_convolutions.npz``. Needs LightGBM. ``--quick`` only prints.
+``sim/gpu/data/h200_convolutions.npz``. Needs LightGBM.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import lightgbm
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from benchmarks.calibrate_gpu import DATA as TRAINING
 from benchmarks.calibrate_gpu import H200, OUT, training_rows
 from sim.gpu.convolution import correction_group, output_side
 from sim.gpu.demand import Array, Call
@@ -34,7 +35,10 @@ from sim.gpu.power import steady
 from sim.gpu.predict import GpuModel, load_of
 from sim.gpu.trees import packed, saved_trees
 
-PROFILED = Path("kernels_ref/data/h200_convolutions.csv.xz")
+DATA = Path("kernels_ref/data")
+PROFILED = DATA / "h200_convolutions.csv.xz"
+#: Measured after the constants were fitted.
+TYPICAL = DATA / "h200_typical_library.csv"
 TREES = Path("sim/gpu/data/h200_convolutions.npz")
 SIZES = ("N", "C", "H", "K", "R", "stride", "groups")
 #: Measured rows count this many times as much as profiled ones.
@@ -45,14 +49,14 @@ ROUNDS = 2
 #: Bounds of the weights of the second round.
 LEAST_WEIGHT, MOST_WEIGHT = 0.3, 3.0
 #: Trees of each round, by group.
-ROUND_TREES = {"depthwise": 220, "plain": 220, "dense": 330, "fp32": 250, "grouped": 300}
+ROUND_TREES = {"depthwise": 250, "plain": 250, "dense": 300, "fp32": 300, "grouped": 300}
 SETTINGS = {
     "objective": "l1",
-    "num_leaves": 63,
-    "max_depth": 11,
-    "learning_rate": 0.08,
-    "min_data_in_leaf": 6,
-    "feature_fraction": 0.4,
+    "num_leaves": 120,
+    "max_depth": 12,
+    "learning_rate": 0.07,
+    "min_data_in_leaf": 8,
+    "feature_fraction": 0.3,
     "lambda_l2": 1.0,
     "max_bin": 255,
     "num_threads": 1,
@@ -161,8 +165,16 @@ class Samples:
     left_out: Array
 
 
+def left_out(calls: Sequence[Call]) -> Array:
+    """One shape in so many, whatever its type."""
+    seen: dict[tuple[int, ...], bool] = {}
+    drawn = np.random.default_rng(0).integers(FOLDS, size=len(calls)) == 0
+    shapes = [tuple(call.params[size] for size in SIZES) for call in calls]
+    return np.array([seen.setdefault(s, bool(d)) for s, d in zip(shapes, drawn, strict=True)])
+
+
 def samples_of(model: GpuModel) -> Samples:
-    rows = [row for row in training_rows() if row.call.kind == "conv2d"]
+    rows = [row for row in training_rows([*TRAINING, TYPICAL]) if row.call.kind == "conv2d"]
     measured = {name(row.call): row.time_us for row in rows}
     profiled = profiled_calls()
     new = [i for i, q in enumerate(profiled) if name(q.call) not in measured]
@@ -184,7 +196,7 @@ def samples_of(model: GpuModel) -> Samples:
         logs=np.log(known_us / steady_us)[kept],
         time_us=known_us[kept],
         measured=np.arange(len(kept)) < count,
-        left_out=np.random.default_rng(0).integers(FOLDS, size=len(kept)) == 0,
+        left_out=left_out([calls[i] for i in kept]),
     )
 
 
