@@ -16,7 +16,7 @@ import numpy as np
 from sim.gpu.catalogue import Kernel, kernels
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Array, Constants, Demand, warm_up_us
-from sim.gpu.gemm import Products
+from sim.gpu.gemm import Products, shared_sectors
 
 #: How sharply a step passes from latency to throughput.
 SHARPNESS = 3
@@ -179,11 +179,12 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
     split = found.split > 1
     partial = np.where(split, batch * m * n * found.split, 0.0) * 8
     hbm = _moved(products)
+    again_bytes = shared_sectors(products, chip) * own.get("shared_sectors", 0.0)
     possible = np.where(np.ceil(k / LEAST_PART) >= found.split, 0.0, np.inf)
     fixed = warm_up_us(hbm, own) + np.where(split, own["reduce_us"], 0.0)
     return Demand(
         core_us=cycles / chip.clock_mhz,
-        memory_us=hbm / (chip.hbm_bytes_per_us * own["hbm"]),
+        memory_us=(hbm + again_bytes) / (chip.hbm_bytes_per_us * own["hbm"]),
         fixed_us=fixed + partial * own["reduce_passes"] / chip.l2_bytes_per_us + possible,
         overlap=np.full_like(blocks, own["overlap"]),
         macs=batch * m * n * k,

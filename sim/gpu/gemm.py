@@ -29,6 +29,9 @@ MOST_TILE = 41_000
 SPARSE_KEPT = 0.5
 SPARSE_INDEX_BYTES = SPARSE_KEPT * 2 / 8
 
+#: What the memory is written in, whole.
+SECTOR_BYTES = 32
+
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 18, 32)
 
 
@@ -92,6 +95,17 @@ def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
     return all_tiles.at(choice)
 
 
+def shared_sectors(products: Products, chip: Chip) -> Array:
+    """Bytes of results whose rows share sectors of the memory, as far as the L2 does not hold them.
+
+    Two thread blocks write parts of such a sector, which is read and written again.
+    """
+    row_bytes = products.n * products.result_bytes
+    total = _column(products.batch * products.m * row_bytes)
+    shared = _column(row_bytes % SECTOR_BYTES > 0)
+    return np.asarray(shared * total * total / (total + chip.l2_bytes / 2))
+
+
 def _column(values: Array) -> Array:
     return np.asarray(values, dtype=np.float64)[:, None]
 
@@ -139,9 +153,10 @@ def _with_tiles(
     missed = np.maximum(operands / chip.l2_bytes - constants["kept"], 0)
     hbm = operands * (1 + constants["reread"] * missed / (1 + missed))
     hbm = hbm + batch * m * n * products.result_bytes
+    again_bytes = shared_sectors(products, chip) * constants.get("shared_sectors", 0.0)
     return Demand(
         core_us=waves * (steps * step_us + tile_us),
-        memory_us=hbm / (chip.hbm_bytes_per_us * constants["hbm"]),
+        memory_us=(hbm + again_bytes) / (chip.hbm_bytes_per_us * constants["hbm"]),
         fixed_us=warm_up_us(hbm, constants)
         + reduce_us
         + again
