@@ -82,9 +82,10 @@ def map_execution(
     )
     are_all = orders is None
     some = tuple(distinct_orders(run) if orders is None else orders)
-    found = _optimum(coefficients, some, are_all=are_all)
+    search = _searched(coefficients, some, are_all=are_all)
+    found = search.found()
     if found is None:
-        raise _does_not_fit(coefficients, some)
+        raise _does_not_fit(coefficients, some, search.calls)
     reached = value(OBJECTIVES[objective], found.cost)
     return SearchResult(
         mapping=found.mapping,
@@ -115,10 +116,10 @@ _SEEDS, _MANY = 4, 64
 _SAMPLED_SLACKS = (0.3, 0.03)
 
 
-def _optimum(
+def _searched(
     coefficients: Coefficients, orders: Iterable[StageOrder], *, are_all: bool
-) -> _Found | None:
-    """The best mapping under any of the orders of stages."""
+) -> _Search:
+    """The search for the best mapping under any of the orders of stages."""
     search = _Search(coefficients)
     problems = [
         Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
@@ -129,7 +130,7 @@ def _optimum(
     left = search.left_of(problems)
     search.sample(left if len(problems) < _MANY else left[:_SEEDS])
     search.improve(search.left_of(left), Problem.search, 0.0)
-    return search.found()
+    return search
 
 
 class _Search:
@@ -191,19 +192,25 @@ class _Search:
         return _Found(mapping=mapping, cost=self.best, calls=self.calls + more)
 
 
-def _does_not_fit(coefficients: Coefficients, orders: tuple[StageOrder, ...]) -> InfeasibleError:
-    """Names the memory that is most too small for the mapping that comes closest to fitting."""
+def _does_not_fit(
+    coefficients: Coefficients, orders: tuple[StageOrder, ...], calls: int
+) -> InfeasibleError:
+    """Names the memory that is most too small for the mapping that comes closest to fitting;
+    ``calls`` were spent before."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
+    search = _searched(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
+    closest = search.found()
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(
         (memory for memory in run.memories if memory.name in peak),
         key=lambda memory: peak[memory.name] / memory.size_bytes,
     )
-    return InfeasibleError(
+    error = InfeasibleError(
         limit=f"capacity of {worst.name} in bytes",
         needed=-(-peak[worst.name] // 8),
         allowed=worst.size_bytes,
         detail=f"no tiling of {run.operator.name} fits, this one comes closest",
     )
+    error.calls = calls + closest.calls
+    return error

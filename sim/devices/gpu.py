@@ -19,6 +19,7 @@ from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetr
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
 from sim.gpu.constants import gpu_model
+from sim.gpu.launches import notes_of
 from sim.gpu.workload import GpuRun, run_workload
 from sim.kernel_models import kernel_model
 from sim.prices import prices
@@ -132,7 +133,8 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
     Raises ``InfeasibleError`` if its weights and inputs do not fit into the HBM.
     """
     chip = chip_of(architecture)
-    found = run_workload(workload, gpu_model(chip))
+    board = _part(architecture, Board)
+    found = run_workload(workload, gpu_model(chip), board.epilogues)
     store = _part(architecture, Hbm)
     held = sum(t.elements * t.bits for t in workload.tensors if t.kind in ("weight", "input"))
     needed = int(-(-held // 8))
@@ -152,7 +154,8 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
         _operator(number, latency_ps, found, architecture, fidelity)
         for number, latency_ps in enumerate(latencies)
     )
-    return _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
+    whole = _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
+    return replace(whole, notes=notes_of(found.launches))
 
 
 def _operator(

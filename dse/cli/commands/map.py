@@ -24,14 +24,13 @@ from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
 from dse.plan_document import cores_document, schedule_document
 from dse.scheduling import place, schedule, simulated
-from dse.stream_workload import check_no_stream
+from dse.stream_workload import load_network
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
 from mapper.workload.graph import Workload
-from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
 from sim.memory import check_outermost
 from sim.models import cost_model
@@ -93,8 +92,7 @@ def run(
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     method = chosen_method(search, budget, seed)
     architecture = mappable(load_architecture(arch, inputs.overrides(assignments or [])))
-    check_no_stream(workload)
-    network = load_workload(workload)
+    network = load_network(workload)
     if fuse:
         not_chosen(method, "--fuse searches exactly")
         for option, given in (("--unroll", unroll), ("--mapping", mapping)):
