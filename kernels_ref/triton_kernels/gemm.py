@@ -186,11 +186,12 @@ def _aligned(*tensors: torch.Tensor) -> bool:
 def product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, tile: Tile | None = None) -> None:
     """``out[M, N] = a[M, K] @ b[N, K].T``; sums of int8 are int32, others fp32."""
     tile = tile or choose_tile(a.shape[0], b.shape[0])
-    if not _aligned(a, b):
-        if a.shape[0] == 1:
-            return _vector(a, b, out)
-        a, b = _with_aligned_rows(a, b)
-    _copy_engine(a, b, out, tile)
+    if _aligned(a, b):
+        _copy_engine(a, b, out, tile)
+    elif a.shape[0] == 1:
+        _vector(a, b, out)
+    else:
+        _copy_engine(*_with_aligned_rows(a, b), out, tile)
 
 
 def _sum_type(a: torch.Tensor) -> tl.dtype:

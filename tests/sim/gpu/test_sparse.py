@@ -52,7 +52,7 @@ def test_other_structures_and_other_devices_are_refused(h200: GpuModel) -> None:
 
 
 def test_measured_sparse_products_are_near(h200: GpuModel) -> None:
-    """Two constants were set on the first three, the others judge; without them they are off by half."""
+    """Two constants were set on the first three, without which they are off by half."""
     rows = csv.DictReader(
         (files("kernels_ref") / "data" / "h200_fused.csv").read_text().splitlines()
     )
