@@ -140,7 +140,7 @@ class Draft:
         tensors = tuple(
             Tensor(name=s.name, shape=s.shape, dtype=s.dtype, kind=s.kind)
             for s in self.storages
-            if s.kind == "weight" or s.name in used
+            if (s.kind == "weight" and all(s.shape)) or s.name in used
         )
         return Workload(name=name, tensors=tensors, operators=operators, folded=tuple(self.folded))
 
