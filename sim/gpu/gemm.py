@@ -102,7 +102,7 @@ def shared_sectors(products: Products, chip: Chip) -> Array:
     """
     row_bytes = products.n * products.result_bytes
     total = _column(products.batch * products.m * row_bytes)
-    shared = _column(row_bytes % SECTOR_BYTES > 0)
+    shared = _column(np.where(row_bytes % SECTOR_BYTES > 0, 1.0, 0.0))
     return np.asarray(shared * total * total / (total + chip.l2_bytes / 2))
 
 
