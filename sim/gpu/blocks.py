@@ -10,6 +10,7 @@ calls, and of the ways to split their sums, the fastest is taken.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -59,20 +60,23 @@ class Candidates:
     split: Array
 
 
-def candidates(chosen: tuple[Kernel, ...], splits: tuple[int, ...], chip: Chip) -> Candidates:
+@cache
+def candidates(path: str, shared_bytes: int) -> tuple[tuple[str, ...], Candidates]:
+    """Names of the families, and what a library has, on SMs with so much shared memory."""
+    chosen, splits = kernels(path)
     names = families(chosen)
     pairs = [(kernel, split) for kernel in chosen for split in splits]
 
     def column(values: list[float]) -> Array:
         return np.array(values, dtype=np.float64)[None, :]
 
-    return Candidates(
+    return names, Candidates(
         family=np.array([names.index(k.family) for k, _ in pairs]),
         rows=column([k.rows for k, _ in pairs]),
         cols=column([k.cols for k, _ in pairs]),
         step=column([k.step for k, _ in pairs]),
         stages=column([k.stages for k, _ in pairs]),
-        resident=column([k.resident(chip) for k, _ in pairs]),
+        resident=column([k.resident(shared_bytes) for k, _ in pairs]),
         swizzled=column([k.swizzled for k, _ in pairs]),
         split=column([s for _, s in pairs]),
     )
@@ -84,10 +88,9 @@ def families(chosen: tuple[Kernel, ...]) -> tuple[str, ...]:
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
     """The demand of each product with its fastest kernel and split; ``path`` names a catalogue."""
-    chosen, splits = kernels(products.path)
-    found = candidates(chosen, splits, chip)
+    names, found = candidates(products.path, chip.shared_bytes)
     own = {
-        name: np.array([constants[f"{family}.{name}"] for family in families(chosen)])[found.family]
+        name: np.array([constants[f"{family}.{name}"] for family in names])[found.family]
         for name in FAMILY_CONSTANTS
     }
     all_kernels = _with_kernels(products, found, {**constants, **own}, chip)
