@@ -49,7 +49,6 @@ CASES = (
     *_sizes("resnet50", (1, 8, 32, 256), FUSED),
     *_sizes("mobilenet_v2", (1, 32, 256)),
     *_sizes("vit_b", (1, 32, 256)),
-    *_sizes("bert-base", (1, 32, 256), seq=128),
     *_sizes("gpt2", (1, 16), seq=512),
     *_sizes("resnet18", (1, 64)),
     *_sizes("resnet18", (1, 64), FUSED),
@@ -57,6 +56,24 @@ CASES = (
     *_sizes("densenet121", (1, 64)),
     *_sizes("mobilenet_v3_large", (1, 128)),
     *_sizes("vit_s", (64,)),
+)
+
+#: Networks and sizes that only judge: what is known of the model's structure came from ``CASES``.
+UNSEEN = (
+    *_sizes("resnet101", (2, 48)),
+    *_sizes("resnet34", (4, 128), FUSED),
+    *_sizes("resnet152", (16,), FUSED),
+    *_sizes("mobilenet_v1", (1, 64)),
+    *_sizes("efficientnet_b2", (2, 48), image=260),
+    *_sizes("densenet169", (1, 32)),
+    *_sizes("vovnet39", (1, 64)),
+    *_sizes("hardnet68", (8,)),
+    *_sizes("mobilenet_v3_small", (2, 256)),
+    *_sizes("vit_l", (1, 24)),
+    *_sizes("vit_ti", (16, 256)),
+    *_sizes("gpt2", (4,), seq=256),
+    *_sizes("bert-base", (2, 48), seq=256),
+    *_sizes("bert-base", (1, 32, 256), seq=128),
     *_sizes("bert-base", (8,), seq=512),
 )
 
@@ -127,7 +144,9 @@ def _LastState(model: Any) -> Any:  # noqa: N802 - makes an instance of a class 
             self.model = model
 
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-            pooled: torch.Tensor = self.model(tokens).pooler_output
+            # Without the model's own mask, which it makes only while a graph is captured.
+            x = self.model.embeddings(input_ids=tokens)
+            pooled: torch.Tensor = self.model.pooler(self.model.encoder(x).last_hidden_state)
             return pooled
 
     return LastState()

@@ -18,13 +18,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernels_ref.library.networks import CASES, EAGER, FUSED, Case, build
+from kernels_ref.library.networks import CASES, EAGER, FUSED, UNSEEN, Case, build
+from kernels_ref.library.streams import prepared, streams
 from kernels_ref.measure.collect import short_name
-from kernels_ref.measure.kernels import Card, Steady, work_steadily
+from kernels_ref.measure.kernels import Card, Steady, capture, elapsed_us, work_steadily
 
 COLUMNS = ("workload", "epilogues", "t_graph_us", "energy_mJ", "power_W", "sm_clock_MHz", "spread")
 KERNEL_COLUMNS = ("workload", "epilogues", "kernels")
 WINDOW_S = 0.3
+#: Batches that a dry run tries.
+MOST_DRY = 2
 #: Relative error of a fused network's result, of some fifty layers in bf16.
 TOLERANCE = 0.05
 
@@ -96,6 +99,37 @@ def _dry(case: Case) -> tuple[list[Any], list[Any]]:
     return [1.0, 1.0, 1.0, 1, 0.0], []
 
 
+#: A stream is called so often in a graph, which is replayed so often, the median of which counts.
+STREAM_CALLS = 40
+STREAM_REPLAYS = 21
+STREAM_COLUMNS = ("kind", "params", "dtype", "t_graph_us")
+
+
+def measure_streams(path: Path, seconds: float) -> None:
+    """Times alone, of calls that find in the L2 what the last one left there."""
+    import torch
+
+    began_s = time.perf_counter()
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(STREAM_COLUMNS)
+        for stream in streams(0):
+            if time.perf_counter() - began_s > seconds:
+                return
+            call = prepared(stream, "cuda")
+            call()
+            graph = capture([call] * STREAM_CALLS)
+            graph.replay()
+            times = [elapsed_us(graph.replay) for _ in range(STREAM_REPLAYS)]
+            cell = f"{statistics.median(times) / STREAM_CALLS:.6g}"
+            writer.writerow([stream.kind, json.dumps(stream.params), "bf16", cell])
+            del graph, call
+            torch.cuda.empty_cache()
+
+
+PLANS = {"seen": CASES, "unseen": UNSEEN}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     import torch
 
@@ -103,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.description = __doc__
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSVs")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
+    parser.add_argument("--plan", choices=("streams", *PLANS), default="seen")
     parser.add_argument("--dry-run", action="store_true", help="without a GPU: smallest batches")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
@@ -110,16 +145,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began_s = time.perf_counter()
     if card is not None:
         (given.out / "networks_setup.json").write_text(json.dumps(card.setup(), indent=1))
-    times = (given.out / "networks.csv").open("w", newline="")
-    lists = (given.out / "network_kernels.csv").open("w", newline="")
+    if given.plan == "streams":
+        with torch.inference_mode():
+            measure_streams(given.out / "streams.csv", given.seconds)
+        return 0
+    times = (given.out / f"networks_{given.plan}.csv").open("w", newline="")
+    lists = (given.out / f"network_kernels_{given.plan}.csv").open("w", newline="")
     with times, lists, torch.inference_mode():
         writers = [csv.writer(file, lineterminator="\n") for file in (times, lists)]
         for writer, columns in zip(writers, (COLUMNS, KERNEL_COLUMNS), strict=True):
             writer.writerow(columns)
-        for case in CASES:
+        for case in PLANS[given.plan]:
             if time.perf_counter() - began_s > given.seconds:
                 break
-            if card is None and dict(case.parameters)["batch"] > 1:
+            if card is None and dict(case.parameters)["batch"] > MOST_DRY:
                 continue
             try:
                 cells, found = _dry(case) if card is None else measure(case, card)

@@ -8,9 +8,12 @@ import numpy as np
 
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
+from sim.gpu.between import between, between_key
 from sim.gpu.chip import Chip
-from sim.gpu.demand import Array, Call, Demand
+from sim.gpu.correction import peak_rate
+from sim.gpu.demand import Array, Call
 from sim.gpu.event import block_times
+from sim.gpu.formats import with_formats
 from sim.gpu.launches import FUSED, Launch, launches
 from sim.gpu.power import Load, Machine, steady
 from sim.gpu.predict import GpuModel, load_of
@@ -46,19 +49,22 @@ def run_workload(workload: Workload, model: GpuModel, epilogues: str = FUSED) ->
     """Times and energies of every launch, the workload being repeated without a pause."""
     chosen = tuple(launches(workload, epilogues))
     calls = [launch.call for launch in chosen]
-    load = _with_epilogues(in_order(load_of(calls, model)), chosen)
+    load = with_formats(in_order(load_of(calls, model)), chosen, model.chip)
+    load = _with_epilogues(load, chosen, model)
     whole = replace(load, owner=np.zeros_like(load.owner), devices=np.ones(1))
     slowdown = _slowdown(whole, model.machine)
     demand = load.demand
-    times = demand.time_us(slowdown)
     peak = np.array([launch.useful_macs / _rate(launch.call, model.chip) for launch in chosen])
+    roof = np.maximum(peak * slowdown, demand.hbm_bytes / model.chip.hbm_bytes_per_us)
+    # Constants fitted on an H200 may promise more than the peaks of another GPU.
+    times = np.maximum(demand.time_us(slowdown), roof)
     energy = model.machine.energy_uj(load, np.full_like(times, slowdown), times)
     blocks = [block_times(demand, number, slowdown, model.chip) for number in range(len(calls))]
     return GpuRun(
         launches=chosen,
-        least_us=_least(demand, peak * slowdown, times, energy, model),
+        least_us=_least(roof, times, energy, model),
         times_us=times,
-        event_us=np.array([found.time_us for found in blocks]),
+        event_us=np.maximum(times, [found.time_us for found in blocks]),
         dispatch_us=np.array([found.time_us - found.together_us for found in blocks]),
         core_us=demand.core_us * slowdown,
         memory_us=demand.memory_us,
@@ -70,17 +76,19 @@ def run_workload(workload: Workload, model: GpuModel, epilogues: str = FUSED) ->
     )
 
 
-def _with_epilogues(load: Load, chosen: tuple[Launch, ...]) -> Load:
-    """What epilogues read besides, at the rate at which the kernel reads its other operands."""
+def _with_epilogues(load: Load, chosen: tuple[Launch, ...], model: GpuModel) -> Load:
+    """What epilogues read besides: after the sums, as fast as a kernel that adds two tensors."""
     beside = np.array([float(launch.beside_bytes) for launch in chosen])
+    calls = [Call(kind="sum", params={"n": 0, "moved": b}, dtype="bf16") for b in beside]
+    constants = model.constants[between_key(calls[0])]
+    more = between(calls, constants, model.chip)
     demand = load.demand
-    more = beside / np.maximum(demand.hbm_bytes, 1.0)
     return replace(
         load,
         demand=replace(
             demand,
-            memory_us=demand.memory_us * (1 + more),
-            hbm_bytes=demand.hbm_bytes + beside,
+            fixed_us=demand.fixed_us + more.time_us() - more.fixed_us,
+            hbm_bytes=demand.hbm_bytes + more.hbm_bytes,
             l2_bytes=demand.l2_bytes + beside,
         ),
     )
@@ -107,14 +115,9 @@ def in_order(load: Load) -> Load:
     )
 
 
-def _least(demand: Demand, peak: Array, times: Array, energy: Array, model: GpuModel) -> Array:
+def _least(roof: Array, times: Array, energy: Array, model: GpuModel) -> Array:
     """Roofline: peaks of the tensor cores and of the HBM and, over the whole, of the power."""
-    chip = model.chip
-    roof = np.maximum(peak, demand.hbm_bytes / chip.hbm_bytes_per_us)
-    if (roof > times * (1 + 1e-9)).any():
-        number = int(np.argmax(roof / times))
-        raise ArithmeticError(f"kernel {number}: {times[number]} us beats its roof {roof[number]}")
-    needed = float(energy.sum()) / (model.machine.limit_w - chip.idle_w)
+    needed = float(energy.sum()) / (model.machine.limit_w - model.chip.idle_w)
     missing = max(0.0, needed - float(roof.sum()))
     room = times - roof
     return np.asarray(roof + room * min(1.0, missing / max(float(room.sum()), 1e-12)))
@@ -122,5 +125,6 @@ def _least(demand: Demand, peak: Array, times: Array, energy: Array, model: GpuM
 
 def _rate(call: Call, chip: Chip) -> float:
     """Multiply-adds per microsecond of the whole GPU."""
-    rate = chip.sparse_rate if call.kind == "gemm_2of4" else chip.rate
-    return rate(call.dtype) * chip.sms * chip.clock_mhz
+    if call.kind == "gemm_2of4":
+        return chip.sparse_rate(call.dtype) * chip.sms * chip.clock_mhz
+    return peak_rate(call, chip) * chip.sms * chip.clock_mhz

@@ -105,20 +105,36 @@ def test_what_is_folded_is_in_the_epilogue_or_a_kernel_of_its_own() -> None:
     assert len(eager) == len(network.operators) + len(convolutions) + 17
 
 
-def test_a_pool_reads_its_input_once_and_a_mean_goes_along_rows() -> None:
-    pool = only("pool2d:C=64,H=56,W=56,R=3,S=3,stride=2,pad=1,dtype=bf16").call
-    assert pool.params["n"] == 64 * 28 * 28
-    assert pool.params["n"] * pool.params["tensors"] == 64 * (56 * 56 + 28 * 28)
-    mean = only("reduce:rows=128,columns=77,kind=max,along=columns,dtype=bf16")
-    assert sizes(mean) == ("row_sum", {"R": 128, "C": 77})
+def test_pools_and_means_of_images_read_their_input_once() -> None:
+    pool = only("pool2d:C=64,H=56,W=56,R=3,S=3,stride=2,pad=1,dtype=bf16")
+    moved = 2 * 64 * (56 * 56 + 28 * 28)
+    assert sizes(pool) == ("max_pool", {"n": 64 * 28 * 28, "moved": moved, "R": 3, "side": 28})
+    network = load_workload("resnet18:batch=4,dtype=bf16")
+    (mean,) = [launch for launch in launches(network) if launch.name == "avgpool"]
+    expected = {"n": 4 * 512, "moved": 2 * 4 * 512 * (49 + 1), "side": 7}
+    assert sizes(mean) == ("mean", expected)
+
+
+def test_sums_go_along_rows() -> None:
+    along = only("reduce:rows=128,columns=77,kind=max,along=columns,dtype=bf16")
+    assert sizes(along) == ("row_sum", {"R": 128, "C": 77})
     other = only("reduce:rows=128,columns=77,kind=sum,along=rows,dtype=bf16")
     assert sizes(other) == ("row_sum", {"R": 77, "C": 128})
-    assert notes_of([mean, other]) == ("reduce: along another axis: as a sum along rows",)
+    assert notes_of([along, other]) == ("reduce: along another axis: as a sum along rows",)
+
+
+def test_what_one_call_joins_is_one_kernel() -> None:
+    """DenseNet concatenates 58 times; the four reductions of its size do not."""
+    network = load_workload("densenet121:dtype=bf16")
+    joins = [launch for launch in launches(network) if launch.call.kind == "join"]
+    copies = [o for o in network.operators if o.operation == "copy"]
+    assert len(joins) == len({o.output.tensor for o in copies}) == 58
+    assert sum(j.call.params["n"] for j in joins) == sum(o.points for o in copies)
 
 
 def test_normalizations_go_along_what_they_normalize() -> None:
     image = "N=2,C=64,H=14,W=14"
     group = only(f"group_norm:{image},groups=8,dtype=bf16")
     assert sizes(group) == ("row_layernorm", {"R": 16, "C": 8 * 14 * 14})
-    assert only(f"batch_norm:{image},dtype=bf16").call.kind in ("hot", "strided")
+    assert only(f"batch_norm:{image},dtype=bf16").call.kind == "batch_norm"
     assert sizes(only("layer_norm:rows=5,columns=768,dtype=bf16"))[1] == {"R": 5, "C": 768}
