@@ -33,6 +33,7 @@ from dse.space import Parameter, Space
 from dse.stream_workload import check_no_stream
 from mapper.memory_plan.mcu import is_planned
 from mapper.workload.load import check_workload
+from sim.kernel_models import runs_kernels
 
 #: Points drawn to see whether values that are allowed one by one are allowed together.
 PROBES = 32
@@ -73,6 +74,7 @@ class _Draft:
         self._constraints(data.get("constraints", {}))
         self._sampler(data.get("sampler", "bayes"))
         self._flat(data)
+        self._mapped(data)
 
     def _attempt(self, path: KeyPath, action: Callable[[], object]) -> bool:
         """Runs ``action``; its input errors become findings at ``path``."""
@@ -227,6 +229,13 @@ class _Draft:
             named = data.get(key)
             if isinstance(named, list | Mapping) and "ram" in named:
                 self.wrong.append(Finding((key,), "'ram' is known of microcontrollers only"))
+
+    def _mapped(self, data: Mapping[str, Any]) -> None:
+        """Nothing is mapped where a library's kernels run."""
+        if "mapping" in data and self.architecture is not None and runs_kernels(self.architecture):
+            name = self.architecture.name
+            message = f"{name} runs kernels of a library, which nothing maps: leave it out"
+            self.wrong.append(Finding(("mapping",), message))
 
 
 def _check_network(spec: str) -> None:
