@@ -33,7 +33,6 @@ from dse.space import Parameter, Space
 from dse.stream_workload import check_no_stream
 from mapper.memory_plan.mcu import is_planned
 from mapper.workload.load import check_workload
-from sim.kernel_models import runs_kernels
 
 #: Points drawn to see whether values that are allowed one by one are allowed together.
 PROBES = 32
@@ -232,10 +231,11 @@ class _Draft:
 
     def _mapped(self, data: Mapping[str, Any]) -> None:
         """Nothing is mapped where a library's kernels run."""
-        if "mapping" in data and self.architecture is not None and runs_kernels(self.architecture):
-            name = self.architecture.name
-            message = f"{name} runs kernels of a library, which nothing maps: leave it out"
-            self.wrong.append(Finding(("mapping",), message))
+        if self.architecture is None or "mapping" not in data:
+            return
+        if family_named(self.architecture.family).brings_kernels:
+            reason = "runs kernels of a library, which nothing maps: leave it out"
+            self.wrong.append(Finding(("mapping",), f"{self.architecture.name} {reason}"))
 
 
 def _check_network(spec: str) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from arch import catalog
 from arch.load import load_architecture
+from arch.registry import family_named
+from sim.kernel_models import runs_kernels
 from tests.conformance.kernel_suite import KernelConformance
+
+
+def test_families_say_whether_they_bring_kernels() -> None:
+    architectures = [load_architecture(name) for name in catalog.names("arch")]
+    for architecture in architectures:
+        said = family_named(architecture.family).brings_kernels
+        assert said == runs_kernels(architecture), architecture.name
 
 
 def of_family(family: str) -> tuple[str, ...]:
