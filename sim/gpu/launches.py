@@ -32,8 +32,7 @@ SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
 SPARSE = "2:4"
 #: Both products in one operator; its loop ``p`` runs over the two.
 STREAMING = "attention"
-#: What the loops of attention run over, by the names of importers (capitals) and of operators of
-#: our own; loops of other names by what they index.
+#: What the loops of attention run over; loops of other names by what they index.
 ATTENTION_LOOPS = {
     "B": "batch",
     "H": "groups",
@@ -41,13 +40,7 @@ ATTENTION_LOOPS = {
     "M": "queries",
     "L": "keys",
     "D": "width",
-    "b": "batch",
-    "g": "groups",
-    "r": "repeats",
-    "m": "queries",
-    "l": "keys",
-    "d": "width",
-    "p": "products",
+    "P": "products",
 }
 ATTENTION_CLASSES = {"b": "groups", "m": "queries", "n": "keys", "k": "width"}
 #: A note of an importer: what became part of the operator that it names last.

@@ -115,8 +115,8 @@ def _some_rows(builder: Builder, name: str, x: str, outputs: int, rows: Rows) ->
     width = builder.shape(x)[1]
     weight = builder.weight(f"{name}.weight", (outputs, width))
     builder.gain(f"{name}.bias", (outputs,))
-    text = f"{rows.every}*t+{rows.first} k, n k -> t n"
-    sizes = {"t": rows.count, "n": outputs, "k": width}
+    text = f"{rows.every}*M+{rows.first} K, N K -> M N"
+    sizes = {"M": rows.count, "N": outputs, "K": width}
     return builder.emit(name, product(text, sizes), [x, weight])
 
 
