@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mapper.workload.models.blocks import Rows, activate, add, embed, head, norm
-from mapper.workload.models.phases import LOGITS, NEW, PHASE, with_logits
+from mapper.workload.models.phases import LANGUAGE, LOGITS, NEW, PHASE, with_logits
 from mapper.workload.models.phases import seq as seq_parameter
 from mapper.workload.parameters import Parameter, Value, format_parameters, layers_parameter
 from mapper.workload.single.entry import Build, SingleOperator, require
@@ -206,9 +206,8 @@ ENTRIES = tuple(
             *format_parameters("int8"),
         ),
         build=_build(model),
+        group=LANGUAGE,
         settle=partial(_in_chunks, name),
     )
     for name, (model, count) in MAMBAS.items()
 )
-
-ALIASES: dict[str, str] = {}

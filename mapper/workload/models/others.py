@@ -75,7 +75,6 @@ ENTRIES = (
             *format_parameters("int8"),
         ),
         build=_dlrm,
+        group="recommendation",
     ),
 )
-
-ALIASES: dict[str, str] = {}

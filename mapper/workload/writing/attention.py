@@ -34,6 +34,7 @@ class Heads:
     size]``, as in MLA's absorbed form. ``value`` < ``size``: only so many elements of a value
     matter (the rest is padding, or the rotary part of a latent). ``window`` > 0: each query
     sees that many last keys only (its own included), and rows are ``[sequence, position]``.
+    ``joint``: queries, keys and values are columns of one tensor, side by side.
     """
 
     batch: int
@@ -46,6 +47,7 @@ class Heads:
     window: int = 0
     latent: bool = False
     causal_chunks: int = 0
+    joint: bool = False
 
     @property
     def heads(self) -> int:
@@ -75,6 +77,9 @@ class Heads:
         if self.window:
             row = f"B L+M{self.keys - self.queries - self.window + 1:+d}"
         column = f"{part} {self.size}*H+{element}"
+        if self.joint:
+            width = self.groups * self.size
+            column = f"{width}*{part}+{self.size}*H+{element}+{width}"
         return f"{row} {element}" if self.latent else f"{row} {column}"
 
     def sizes(self, dims: str) -> dict[str, int]:
@@ -166,15 +171,23 @@ def _stream(heads: Heads, first: int, rows: int, keys: int) -> Step:
     )
 
 
-def cache_update(builder: Builder, name: str, cache: str, new: str, at: tuple[Heads, int]) -> str:
+def cache_update(
+    builder: Builder,
+    name: str,
+    cache: str,
+    new: str,
+    at: tuple[Heads, int],
+    columns: range | None = None,
+) -> str:
     """Rows of new tokens written over the last ones of each sequence's cache, in place.
 
-    ``at`` says where: of which heads, and whether as keys (0), values (1) or latents.
+    ``at`` says where: of which heads, and whether as keys (0), values (1) or latents. ``columns``
+    of ``new`` are meant, all unless given.
     """
     heads, part = at
-    columns = builder.shape(new)[1]
+    columns = columns or range(builder.shape(new)[1])
     row = f"{heads.keys}*B+M+{heads.keys - heads.queries}"
     place = f"{row} c" if heads.latent else f"{row} {part} c"
-    sizes = {**heads.sizes("BM"), "c": columns}
-    step = pointwise("cache_update", "copy", f"{heads.queries}*B+M c -> {place}", sizes)
+    sizes = {**heads.sizes("BM"), "c": len(columns)}
+    step = pointwise("cache_update", "copy", f"{heads.queries}*B+M c+{columns.start} -> {place}", sizes)
     return builder.emit(name, step, [new], into=cache)
