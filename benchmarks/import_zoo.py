@@ -38,12 +38,18 @@ from mapper.workload.torch_import.importing import import_module
 #: Layers of every part of a model, where its configuration says how many; else all.
 LAYERS = 2
 
-#: Tokens of each text.
-SEQ = 64
+#: Tokens of each text; some models take no longer ones.
+SEQ = 16
 
 _LAYERS = re.compile(r"(num_|n_)?(\w+_)?(layers?|blocks)|depth")
 
-_COUNTERS_OWN = ("layers_to", "layer_types")
+#: Fields without which a configuration is not one.
+_NEEDED: dict[str, dict[str, Any]] = {
+    "autoformer": {"prediction_length": 24},
+    "esm": {"vocab_size": 33},
+    "informer": {"prediction_length": 24},
+    "time_series_transformer": {"prediction_length": 24},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +203,12 @@ def _transformers(whole: bool) -> tuple[Iterator[str], Callable[[str], Built]]:
 def _transformer(name: str, whole: bool) -> Built:
     import transformers
 
-    model = _hf(name, {})
+    model = _hf(name, _NEEDED.get(name, {}))
     kind = transformers.CONFIG_MAPPING[name]
-    shortened = {} if whole else few_layers(kind().to_dict())
     try:
-        workload, built = import_built_model(replace(model, fields=shortened))
+        shortened = {} if whole else few_layers(kind(**model.fields).to_dict())
+        fields = {**shortened, **model.fields}
+        workload, built = import_built_model(replace(model, fields=fields))
     except InputError:
         # Numbers of layers that must agree with other fields.
         workload, built = import_built_model(model)

@@ -21,6 +21,9 @@ from mapper.workload.torch_import.export import quiet, trace
 #: No more calls are tried than this.
 _MOST_TRIED = 64
 
+#: Tracing takes longer than running.
+_MOST_TRACED = 2
+
 #: Arguments that belong to another one, though the call may leave them out.
 _COMPANIONS: Mapping[str, tuple[str, ...]] = {
     "states": ("actions", "returns_to_go", "timesteps", "attention_mask"),
@@ -74,8 +77,8 @@ def _accepted(network: Any, calls: Sequence[Sequence[dict[str, Any]]]) -> dict[s
     """What does not run without values may be traced all the same, as checks of them are left
     out."""
     for layouts in calls:
-        for accepts in (_runs, _traces):
-            for call in layouts:
+        for accepts, tried in ((_runs, layouts), (_traces, layouts[:_MOST_TRACED])):
+            for call in tried:
                 if accepts(network, call):
                     return call
     return None

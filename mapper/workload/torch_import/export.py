@@ -231,7 +231,7 @@ class _Lowering:
 
     def _parameter(self, name: str, value: torch.Tensor) -> View:
         if name not in self._parameters:
-            dtype = self._name_of(value.dtype)
+            dtype = self._naming.formats.get(name) or self._name_of(value.dtype)
             self._parameters[name] = self._draft.store(name, value.shape, dtype, "weight")
         return fresh(self._parameters[name])
 

@@ -213,7 +213,6 @@ def test_an_unknown_operator_is_named_with_its_place() -> None:
     ("function", "message"),
     [
         (lambda net, x: functional.pad(x, (-1, 1)), "by negative amounts"),
-        (lambda net, x: functional.interpolate(x, size=(12, 12)), "allowed: whole factors"),
         (lambda net, x: x[x[0, 0].long(), :, x[0, 0].long()] + 1, "only neighbouring axes"),
         (lambda net, x: x, "nothing to compute"),
     ],
