@@ -1,9 +1,10 @@
 """Whole networks as torch runs them, to be measured: one CUDA graph of all kernels of a step.
 
-Networks are those of the zoo (``resnet50``, ...), ViT and GPT-2 as modules of torch's own, and BERT
-as transformers has it, in bf16, images channels last. GPT-2 computes all logits. ``eager`` is the module as it is: batch normalization, activation and
-sum are kernels of their own. ``fused`` has batch normalization in the weights, and bias, clamp and
-residual sum in the epilogue of cuDNN's convolutions, as compilers for inference arrange it.
+Networks are those of the zoo (``resnet50``, ...), ViT and GPT-2 (with all logits) as modules of
+torch's own, and BERT as transformers has it, in bf16, images channels last. ``eager`` is the module
+as it is: batch normalization, activation and sum are kernels of their own. ``fused`` has batch
+normalization in the weights, and bias, clamp and residual sum in the epilogue of cuDNN's
+convolutions, as compilers for inference arrange it.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ UNSEEN = (
     *_sizes("vovnet39", (1, 64)),
     *_sizes("hardnet68", (8,)),
     *_sizes("mobilenet_v3_small", (2, 256)),
-    *_sizes("vit_l", (1, 24)),
-    *_sizes("vit_ti", (16, 256)),
+    *_sizes("vit-l", (1, 24)),
+    *_sizes("vit-ti", (16, 256)),
     *_sizes("gpt2", (4,), seq=256),
     *_sizes("bert-base", (2, 48), seq=256),
     *_sizes("bert-base", (1, 32, 256), seq=128),

@@ -28,7 +28,6 @@ from mapper.workload.training.plan import TrainingPlan, split_plan
 from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
 
-
 #: What shipped workload files are listed under, and the group of single operators.
 FILES, OPERATORS = "files", "operators"
 
@@ -147,7 +146,8 @@ def _check_is_no_path(spec: str, name: str) -> None:
 
 def _written(name: str) -> SingleOperator:
     """The operator or network of that name, one of those written by operators."""
-    return SINGLE_OPERATORS.get(name) or MODELS[name]
+    entry: SingleOperator = (SINGLE_OPERATORS | MODELS)[name]
+    return entry
 
 
 def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) -> Workload:

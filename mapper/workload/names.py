@@ -41,9 +41,7 @@ def by_spelling(names: Iterable[str]) -> dict[str, str]:
     for spelt, name in (*((name, name) for name in known), *ALIASES.items()):
         if name not in known:
             raise ValueError(f"{spelt} is another name of {name}, which there is none of")
-        if found.setdefault(spelling(spelt), name) != name or (
-            spelt != name and spelt in known
-        ):
+        if found.setdefault(spelling(spelt), name) != name or (spelt != name and spelt in known):
             raise ValueError(f"two networks are named {spelt}")
     return found
 

@@ -291,7 +291,6 @@ _BERTS = {
 }
 
 
-
 def _sizes(layers: int, width: int, heads: int) -> Encoder:
     """With a joint matrix, as the implementations of timm and torchvision have it."""
     return Encoder(layers=layers, width=width, heads=heads, joint=True)

@@ -189,5 +189,5 @@ def cache_update(
     row = f"{heads.keys}*B+M+{heads.keys - heads.queries}"
     place = f"{row} c" if heads.latent else f"{row} {part} c"
     sizes = {**heads.sizes("BM"), "c": len(columns)}
-    step = pointwise("cache_update", "copy", f"{heads.queries}*B+M c+{columns.start} -> {place}", sizes)
-    return builder.emit(name, step, [new], into=cache)
+    text = f"{heads.queries}*B+M c+{columns.start} -> {place}"
+    return builder.emit(name, pointwise("cache_update", "copy", text, sizes), [new], into=cache)
