@@ -95,6 +95,7 @@ def _attention(builder: Builder, name: str, x: str, setting: Setting) -> str:
         groups=model.kv_heads,
         per_group=model.heads // model.kv_heads,
         size=model.head,
+        causal=True,
     )
     if model.joint:
         context = _joint(builder, name, x, heads, run)

@@ -92,6 +92,7 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
         per_group=1,
         size=each,
         value=model.head,
+        causal=True,
     )
     weight = _query_weight(builder, name, model, latent)
     query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
@@ -126,6 +127,7 @@ def _on_latents(model: Decoder, latent: Latent, run: Run) -> Heads:
         size=latent.key_rank + latent.rope,
         value=latent.key_rank,
         latent=True,
+        causal=True,
     )
 
 

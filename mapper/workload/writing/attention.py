@@ -35,6 +35,7 @@ class Heads:
     matter (the rest is padding, or the rotary part of a latent). ``window`` > 0: each query
     sees that many last keys only (its own included), and rows are ``[sequence, position]``.
     ``joint``: queries, keys and values are columns of one tensor, side by side.
+    ``causal``: a query sees no key after its own.
     """
 
     batch: int
@@ -46,6 +47,7 @@ class Heads:
     value: int = 0
     window: int = 0
     latent: bool = False
+    causal: bool = False
     causal_chunks: int = 0
     joint: bool = False
 
@@ -122,6 +124,7 @@ def _softmax(builder: Builder, name: str, heads: Heads, made: str, mask: str | N
         nest=nest(text, heads.sizes("BHGML")),
         ops=SOFTMAX_OPS if mask is None else MASKED_SOFTMAX_OPS,
         whole="L",
+        causal=heads.causal,
     )
     return builder.emit(f"{name}.softmax", step, operands)
 
@@ -168,6 +171,7 @@ def _stream(heads: Heads, first: int, rows: int, keys: int) -> Step:
         whole="D P",
         classes=_CLASSES,
         side=(side,),
+        causal=heads.causal or heads.causal_chunks > 0,
     )
 
 
