@@ -22,7 +22,7 @@ CASES = (
     ("ws16", "resnet18", {}),
     ("ws16", "resnet50", {}),
     ("ws16", "llama3.1-70b:layers=1,seq=2048", {}),
-    ("ws16", "llama3.1-70b:layers=1,phase=decode,seq=8192", {}),
+    ("ws16", "llama3.1-70b:layers=1,phase=decode,ctx=8192", {}),
     ("eyeriss", "conv2d:C=64,H=56,K=64,R=3", {}),
     ("ws16", "conv2d:C=64,H=56,K=64,R=3", {"array.dataflow": "free"}),
 )

@@ -21,6 +21,7 @@ def metrics_document(metrics: Metrics) -> dict[str, Any]:
         "fidelity": metrics.fidelity,
         "engine": metrics.engine,
         "gap": metrics.gap,
+        "notes": list(metrics.notes),
         "memory": dict(metrics.memory),
         "components": {name: asdict(c) for name, c in metrics.components.items()},
         "operators": [_operator(o) for o in metrics.operators],

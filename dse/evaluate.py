@@ -73,11 +73,14 @@ class PointEvaluator:
         area = {"area_mm2": architecture.area_mm2}
         reason = broken(self.config.constraints, area)
         if reason:
-            return self._unmapped(architecture, reason, {})
+            return self._unmapped(architecture, reason, {}, calls=0)
+        runs: dict[str, Simulation] = {}
         try:
-            runs = {spec: self._simulated(w, architecture) for spec, w in self.workloads.items()}
+            for spec, workload in self.workloads.items():
+                runs[spec] = self._simulated(workload, architecture)
         except InfeasibleError as error:
-            return self._unmapped(architecture, str(error), {FITS: error.violation})
+            calls = error.calls + sum(run.calls for run in runs.values())
+            return self._unmapped(architecture, str(error), {FITS: error.violation}, calls)
         totals = self._totals(architecture, {spec: run.metrics for spec, run in runs.items()})
         totals |= self._beside(architecture)
         reason = broken(self.config.constraints, totals)
@@ -97,10 +100,11 @@ class PointEvaluator:
         return simulate(workload, architecture, self.config.fidelity, mapping.objective, way)
 
     def _unmapped(
-        self, architecture: Architecture, reason: str, violated: Mapping[str, float]
+        self, architecture: Architecture, reason: str, violated: Mapping[str, float], calls: int
     ) -> Outcome:
-        """A design that cannot be. Its objectives are what no mapping could beat, if even that
-        is defined; its constraints are at least as far from being met as these say."""
+        """A design that cannot be, which took ``calls`` to find out. Its objectives are what no
+        mapping could beat, if even that is defined; its constraints are at least as far from
+        being met as these say."""
         try:
             costs = {spec: least_costs(w, architecture) for spec, w in self.workloads.items()}
             totals = self._totals(architecture, costs) | self._beside(architecture)
@@ -112,7 +116,7 @@ class PointEvaluator:
             objectives=totals,
             constraints={**violations(self.config.constraints, totals), **violated},
             metrics=None,
-            cost_model_calls=len(self.workloads),
+            cost_model_calls=calls + len(self.workloads),
         )
 
     def _beside(self, architecture: Architecture) -> dict[str, float]:

@@ -19,7 +19,7 @@ from dse.evaluate import Evaluator, Outcome
 
 Overrides = Mapping[str, Any]
 
-#: How often a point may take its worker down with it before it counts as the cause.
+#: How often a point, evaluated alone, may take its worker down with it.
 MAX_CRASHES = 3
 
 
@@ -75,18 +75,26 @@ class PoolExecutor:
 
     def run(self, points: Sequence[Overrides]) -> Iterator[tuple[int, Outcome]]:
         waiting = set(range(len(points)))
-        crashes = 0
-        while waiting:
+        try:
+            for i, outcome in self._round(points, sorted(waiting)):
+                waiting.discard(i)
+                yield i, outcome
+        except BrokenExecutor:  # nobody knows which point it was
+            self.close()
+            for i in sorted(waiting):
+                yield i, self._alone(points, i)
+
+    def _alone(self, points: Sequence[Overrides], index: int) -> Outcome:
+        """With nothing beside it, so that a worker's death is this point's doing."""
+        crash: BrokenExecutor | None = None
+        for _ in range(MAX_CRASHES):
             try:
-                for i, outcome in self._round(points, sorted(waiting)):
-                    waiting.discard(i)
-                    yield i, outcome
+                return next(self._round(points, [index]))[1]
             except BrokenExecutor as error:
                 self.close()
-                crashes += 1
-                if crashes == MAX_CRASHES:
-                    message = f"its worker died {crashes} times (out of memory?)"
-                    raise PointError(min(waiting), WorkerCrashError(message)) from error
+                crash = error
+        message = f"its worker died {MAX_CRASHES} times (out of memory?)"
+        raise PointError(index, WorkerCrashError(message)) from crash
 
     def _round(
         self, points: Sequence[Overrides], indices: Sequence[int]

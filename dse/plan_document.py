@@ -11,7 +11,7 @@ from mapper.fusion import FusedMapping
 from mapper.mapping import Loop
 from mapper.plan import Plan, Unit
 from mapper.search.schedule import Schedule
-from sim.multicore import CoreRun
+from sim.plan_cores import CoresRun
 
 
 def schedule_document(found: Schedule) -> dict[str, Any]:
@@ -24,6 +24,8 @@ def schedule_document(found: Schedule) -> dict[str, Any]:
         "energy_pj": found.cost.energy_pj,
         "lower_bound": found.lower_bound,
         "gap": found.gap,
+        "cut_gap": found.cut_gap,
+        "cuts_left_out": found.thinned.ways,
         "calls": found.calls,
         "bytes_saved": found.bytes_saved,
         "peak_live_bytes": found.order.peak_bytes,
@@ -32,7 +34,7 @@ def schedule_document(found: Schedule) -> dict[str, Any]:
     }
 
 
-def cores_document(found: OnCores, run: CoreRun) -> dict[str, Any]:
+def cores_document(found: OnCores, run: CoresRun) -> dict[str, Any]:
     """A schedule on several cores: which core runs which unit, from when to when."""
     placement = found.placement
     return {
@@ -43,31 +45,28 @@ def cores_document(found: OnCores, run: CoreRun) -> dict[str, Any]:
         "optimal": found.optimal,
         "gap": found.gap,
         "units_considered": found.considered,
-        "event_latency_ps": run.latency_ps,
-        "shared_memory_busy_ps": placement.shared_ps,
+        "shared_memory_busy_ps": run.shared_ps,
+        f"{run.metrics.fidelity}_latency_ps": run.metrics.latency_ps,
         "one_core": schedule_document(found.alone),
-        "schedule": schedule_document(found.schedule),
         "units": [
             {
-                "unit": task.name,
-                "core": core,
-                "tiles": task.tiles,
+                "unit": unit.name,
+                "core": unit.core,
+                "tiles": unit.tiles,
                 "start_ps": start,
                 "end_ps": end,
-                "event_start_ps": simulated[0],
-                "event_end_ps": simulated[1],
-                "port_wait_ps": waited,
+                "run_start_ps": unit.span_ps[0],
+                "run_end_ps": unit.span_ps[1],
+                "port_wait_ps": unit.waited_ps,
             }
-            for task, core, (start, end), simulated, waited in zip(
-                found.tasks,
-                placement.cores,
-                placement.spans_ps,
-                run.spans_ps,
-                run.waited_ps,
-                strict=True,
-            )
+            for unit, (start, end) in zip(run.units, placement.spans_ps, strict=True)
         ],
     }
+
+
+def placed_document(found: OnCores) -> dict[str, Any]:
+    """The schedule and which core runs each unit of its plan."""
+    return schedule_document(found.schedule) | {"cores": list(found.placement.cores)}
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

@@ -6,18 +6,20 @@ from dataclasses import dataclass, replace
 
 from arch.errors import InputError, Problem
 from arch.spec import Architecture
+from mapper.core_tasks import Placement, Task, placement_of, tasks_of
 from mapper.cost import Metrics
-from mapper.order import reordered
-from mapper.placement_cores import Placement, Task, best_placement, placement_of, tasks_of
+from mapper.placement_cores import best_placement
 from mapper.plan import Plan, Unit
 from mapper.search.cuts import units_of
 from mapper.search.joint import best_cut
 from mapper.search.schedule import Options, Schedule, Schedules
 from mapper.search.units import Cost, Setting, UnitCost
 from mapper.workload.graph import Workload
+from sim.engines import DEFAULT
 from sim.kernel_models import runs_kernels
-from sim.multicore import CoreRun, CoreUnit, simulate_cores
+from sim.models import EVENT
 from sim.plan import KnownUnits, evaluate_plan
+from sim.plan_cores import CoresRun, core_tasks, evaluate_on_cores
 from sim.prices import price
 
 #: Ways to cut a network for several cores: the longest group, and the least tiles of each unit.
@@ -106,9 +108,7 @@ def _jointly(schedules: Schedules, costs: KnownUnits, known: OnCores) -> OnCores
 
 def _on_one(workload: Workload, architecture: Architecture, alone: Schedule) -> OnCores:
     metrics = evaluate_plan("analytical", workload, architecture, alone.plan)
-    tasks = tuple(
-        Task(name=o.name, tiles=1, tile_ps=o.latency_ps, needs=()) for o in metrics.operators
-    )
+    tasks = core_tasks(workload, architecture, alone.plan, metrics)
     placement = best_placement(tasks, 1, _shared_ps(metrics, architecture))
     return OnCores(schedule=alone, placement=placement, tasks=tasks, cost=alone.cost, alone=alone)
 
@@ -117,9 +117,7 @@ def _on_all(
     workload: Workload, architecture: Architecture, cut: Schedule, alone: Schedule
 ) -> OnCores:
     metrics = evaluate_plan("analytical", workload, architecture, cut.plan)
-    latencies = [operator.latency_ps for operator in metrics.operators]
-    ordered = reordered(workload, cut.order.operators)
-    tasks = tasks_of(ordered, architecture, cut.plan, latencies)
+    tasks = core_tasks(workload, architecture, cut.plan, metrics)
     placement = best_placement(tasks, architecture.cores, _shared_ps(metrics, architecture))
     latency = placement.latency_ps
     energy = metrics.dynamic_energy_pj + architecture.leakage_w * latency
@@ -137,25 +135,17 @@ def _shared_ps(metrics: Metrics, architecture: Architecture) -> int:
     return metrics.components[architecture.memories[0].name].busy_ps
 
 
-def simulated(workload: Workload, architecture: Architecture, found: OnCores) -> CoreRun:
-    """An event simulation: of each unit on its core, and of all cores at the shared port."""
-    metrics = evaluate_plan("event", workload, architecture, found.schedule.plan)
-    outer = architecture.memories[0].name
-    units = []
-    rows = zip(found.tasks, found.placement.cores, metrics.operators, strict=True)
-    for task, core, measured in rows:
-        tile_ps = -(-measured.latency_ps // task.tiles)
-        busy_ps = -(-measured.components[outer].busy_ps // task.tiles)
-        units.append(
-            CoreUnit(
-                core=core,
-                tiles=task.tiles,
-                tile_ps=max(tile_ps, task.tile_ps),
-                port_ps=min(busy_ps, tile_ps),
-                needs=task.needs,
-            )
-        )
-    return simulate_cores(units)
+def simulated(
+    workload: Workload,
+    architecture: Architecture,
+    found: OnCores,
+    fidelity: str = EVENT,
+    engine: str = DEFAULT,
+) -> CoresRun:
+    """The schedule on its cores at a fidelity, by default an event simulation: of each unit on its
+    core, and of all cores at the shared port."""
+    plan, cores = found.schedule.plan, found.placement.cores
+    return evaluate_on_cores(fidelity, workload, architecture, plan, cores, engine)
 
 
 def schedule(

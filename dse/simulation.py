@@ -22,6 +22,7 @@ from sim.prices import price
 from sim.timeline import EVERYTHING, Slice, View, timeline
 
 if TYPE_CHECKING:
+    from dse.on_cores import PlacedRun
     from mapper.search.schedule import Schedule
 
 
@@ -40,12 +41,14 @@ class Way:
 class Simulation:
     """What a run costs, and how each operator's mapping was found (nothing for kernels).
 
-    With a ``schedule``, operators of ``metrics`` are its units and ``results`` is empty.
+    With a ``schedule``, operators of ``metrics`` are its units and ``results`` is empty; so it is
+    with what was ``placed`` on several cores.
     """
 
     metrics: Metrics
     results: Mapping[str, SearchResult]
     schedule: Schedule | None = None
+    placed: PlacedRun | None = None
 
     @property
     def mappings(self) -> dict[str, OperatorMapping]:
@@ -55,12 +58,15 @@ class Simulation:
     def calls(self) -> int:
         """Calls of a cost model: those of the mapping searches, and the final evaluation."""
         searched = sum(result.calls for result in self.results.values())
-        return searched + (self.schedule.calls if self.schedule else 0) + 1
+        whole = self.placed or self.schedule
+        return searched + (whole.calls if whole else 0) + 1
 
     def timeline(
         self, workload: Workload, architecture: Architecture, view: View = EVERYTHING
     ) -> Iterator[Slice]:
         """An event simulation of the run."""
+        if self.placed is not None:
+            return self.placed.timeline(workload, architecture, view)
         if self.schedule is not None:
             slices: Iterator[Slice]
             slices = _fused().timeline_of(workload, architecture, self.schedule, view)
@@ -69,6 +75,8 @@ class Simulation:
 
     def schedule_document(self) -> dict[str, Any]:
         """What to add to the document of the metrics."""
+        if self.placed is not None:
+            return self.placed.document()
         return {} if self.schedule is None else {"schedule": _fused().document_of(self.schedule)}
 
 
@@ -84,11 +92,17 @@ def simulate(
     objective: str,
     way: Way | None = None,
 ) -> Simulation:
-    """Every operator at the mapping that is found for ``objective``, at ``fidelity``.
+    """Every operator at the mapping that is found for ``objective``, at ``fidelity``; on several
+    cores the best schedule with its units on all of them.
 
     Raises ``InfeasibleError`` if the hardware cannot run the workload.
     """
     way = way or Way()
+    if architecture.cores > 1 and not runs_kernels(architecture):
+        check_outermost(workload, architecture)
+        on_cores = importlib.import_module("dse.on_cores")
+        placed = on_cores.simulate_placed(workload, architecture, fidelity, objective, way.engine)
+        return Simulation(metrics=placed.run.metrics, results={}, placed=placed)
     if way.fuse:
         metrics, found = _fused().simulate_fused(
             workload, architecture, fidelity, objective, way.engine

@@ -8,7 +8,8 @@ from __future__ import annotations
 import fcntl
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,14 +53,15 @@ def load_study(run_dir: Path) -> Study:
         connection.close()
     if not trials or trials[0].number != 0:
         raise _wrong(run_dir, "holds a study without any trial yet")
-    return Study(
-        config=from_plain(json.loads(run["config"])),
-        start=trials[0],
-        trials=trials[1:],
-        run_dir=run_dir,
-        stopped=run["stopped"],
-        workloads=json.loads(run["workloads"]),
-    )
+    with _readable(run_dir, "malformed facts of the run"):
+        return Study(
+            config=from_plain(json.loads(run["config"])),
+            start=trials[0],
+            trials=trials[1:],
+            run_dir=run_dir,
+            stopped=run["stopped"],
+            workloads=json.loads(run["workloads"]),
+        )
 
 
 def recorded_trials(run_dir: Path) -> tuple[Trial, ...]:
@@ -111,7 +113,8 @@ class Store:
         claim = _claim(run_dir)
         connection = _connect(f"file:{run_dir / FILE}")
         try:
-            changed = _changes(_run(connection), config, workloads)
+            with _readable(run_dir, "malformed facts of the run"):
+                changed = _changes(_run(connection), config, workloads)
             if changed:
                 raise _wrong(run_dir, "cannot be resumed, for what it asks has changed", changed)
         except InputError:
@@ -210,11 +213,18 @@ def _trials(connection: sqlite3.Connection, run_dir: Path) -> tuple[Trial, ...]:
 
 
 def _trial(run_dir: Path, number: int, record: str) -> Trial:
-    try:
+    with _readable(run_dir, f"a malformed record of trial {number}"):
         return trial_from_plain(json.loads(record))
+
+
+@contextmanager
+def _readable(run_dir: Path, what: str) -> Iterator[None]:
+    """Data that has another form than what was written is the file's fault."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise _wrong(run_dir, f"holds a malformed record of trial {number}: {reason}") from error
+        raise _wrong(run_dir, f"holds {what}: {reason}") from error
 
 
 def _changes(

@@ -11,7 +11,8 @@ from arch.errors import InputError, Problem, suggest, suggestion, unknown
 from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import parse_size
-from mapper.workload.load import listings
+from mapper.workload.graph import Workload
+from mapper.workload.load import listings, load_workload
 from mapper.workload.parameters import split_spec
 from sim.stream_spec import PATTERNS, StreamSpec
 
@@ -40,6 +41,12 @@ def check_no_stream(spec: str) -> None:
     known = [listing.name for listing in listings()]
     if name not in known and suggest(name, [*known, NAME]) == suggestion(NAME):
         raise InputError(Problem(f"unknown workload '{name}'; {suggestion(NAME)}"))
+
+
+def load_network(spec: str) -> Workload:
+    """The workload where a stream makes no sense; ``InputError`` for one."""
+    check_no_stream(spec)
+    return load_workload(spec)
 
 
 def parse_stream(spec: str, device: DramDevice) -> StreamSpec:

@@ -21,7 +21,8 @@ class InfeasibleError(Exception):
     """The hardware cannot run this; says which limit, how much is needed and how much allowed.
 
     A state, not a bug: a search records it and goes on. ``violation`` is needed/allowed - 1,
-    the constraint value that a sampler learns from.
+    the constraint value that a sampler learns from; ``calls`` of the cost model were spent on
+    finding out.
     """
 
     def __init__(self, *, limit: str, needed: float, allowed: float, detail: str) -> None:
@@ -31,13 +32,15 @@ class InfeasibleError(Exception):
         self.needed = needed
         self.allowed = allowed
         self.detail = detail
+        self.calls = 0
 
     @property
     def violation(self) -> float:
         return self.needed / self.allowed - 1 if self.allowed > 0 else self.needed
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_infeasible, (self.limit, self.needed, self.allowed, self.detail)
+        amounts = (self.limit, self.needed, self.allowed, self.detail)
+        return _rebuild_infeasible, amounts, {"calls": self.calls}
 
 
 def _plain(amount: float) -> str:
@@ -139,7 +142,7 @@ class Metrics:
     """What a run costs. ``energy_pj`` is dynamic energy plus leakage over the latency.
 
     ``engine`` ran the simulation (None: nothing was simulated). ``area_without`` names parts of the
-    chip whose area is not known.
+    chip whose area is not known, ``notes`` say what was counted as something else.
     """
 
     fidelity: str
@@ -154,6 +157,7 @@ class Metrics:
     operators: tuple[OperatorMetrics, ...]
     engine: str | None = None
     area_without: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def gap(self) -> dict[str, int]:

@@ -33,11 +33,14 @@ class CoreUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreRun:
-    """Start and end of each unit; ``waited_ps`` is how long its pieces stood in the queue."""
+    """Start and end of each unit; ``waited_ps`` is how long its pieces stood in the queue.
+    ``tiles_ps`` are starts and ends of its tiles, ``port_ps`` of its turns at the shared port."""
 
     spans_ps: tuple[tuple[int, int], ...]
     waited_ps: tuple[int, ...]
     latency_ps: int
+    tiles_ps: tuple[tuple[tuple[int, int], ...], ...]
+    port_ps: tuple[tuple[tuple[int, int], ...], ...]
 
 
 def simulate_cores(units: Sequence[CoreUnit], pieces: int = PIECES) -> CoreRun:
@@ -47,7 +50,13 @@ def simulate_cores(units: Sequence[CoreUnit], pieces: int = PIECES) -> CoreRun:
         run.env.process(run.core(core))
     run.env.run()
     spans = tuple(zip(run.starts, run.ends, strict=True))
-    return CoreRun(spans_ps=spans, waited_ps=tuple(run.waited), latency_ps=max(run.ends))
+    return CoreRun(
+        spans_ps=spans,
+        waited_ps=tuple(run.waited),
+        latency_ps=max(run.ends),
+        tiles_ps=tuple(tuple(each) for each in run.tiles),
+        port_ps=tuple(tuple(each) for each in run.turns),
+    )
 
 
 Steps = Generator[simpy.Event, Any, None]
@@ -63,6 +72,8 @@ class _Run:
         self.starts = [0] * len(units)
         self.ends = [0] * len(units)
         self.waited = [0] * len(units)
+        self.tiles: list[list[tuple[int, int]]] = [[] for _ in units]
+        self.turns: list[list[tuple[int, int]]] = [[] for _ in units]
 
     def core(self, core: int) -> Steps:
         for number, unit in enumerate(self.units):
@@ -83,6 +94,7 @@ class _Run:
         if rest > 0:
             yield self.env.timeout(rest)
         self.ends[number] = int(self.env.now)
+        self.tiles[number].append((start, self.ends[number]))
         self.done[number][tile].succeed()
 
     def _traffic(self, number: int, start: int) -> Steps:
@@ -99,7 +111,9 @@ class _Run:
             asked = int(self.env.now)
             with self.port.request() as turn:
                 yield turn
-                self.waited[number] += int(self.env.now) - asked
+                served = int(self.env.now)
+                self.waited[number] += served - asked
+                self.turns[number].append((served, served + size))
                 yield self.env.timeout(size)
 
 

@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "sim",
         "arch",
         "mapper.workload",
+        "mapper.core_tasks",
         "mapper.mapping",
         "mapper.fusion",
         "mapper.fusion_lower",

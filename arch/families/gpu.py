@@ -69,12 +69,17 @@ class CudaCores(Compute):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board(Component):
-    """Power limit, power at rest, lowest clock under the limit, and bandwidth to one other GPU."""
+    """Power limit, power at rest, lowest clock under the limit, and bandwidth to one other GPU.
+
+    ``epilogues`` is what its software does with operators that can be part of the kernel before
+    them: ``fused``, or ``eager`` (a kernel each).
+    """
 
     power_limit_w: float
     idle_w: float
     least_clock_hz: int
     link_bytes_per_s: int
+    epilogues: str = "fused"
 
 
 Energy = Annotated[
@@ -171,6 +176,9 @@ class GpuConfig(StrictModel):
     """Of the die."""
     link: Bandwidth
     """To another GPU, in one direction."""
+    epilogues: Literal["fused", "eager"] = "fused"
+    """Batch normalization, bias, clamp and residual sum after a convolution: in its kernel, as
+    compilers for inference arrange it, or kernels of their own, as torch runs them by itself."""
     components: dict[str, ComponentConfig]
 
     @classmethod
@@ -224,6 +232,7 @@ class Gpu(Family):
                     idle_w=config.idle_power,
                     least_clock_hz=config.least_clock,
                     link_bytes_per_s=config.link,
+                    epilogues=config.epilogues,
                 ),
             ),
             document=data,

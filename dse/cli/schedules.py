@@ -8,13 +8,14 @@ from rich.console import Console
 
 from arch.units import format_energy_pj, format_size, format_time_ps
 from dse.cli.console import table
+from dse.on_cores import PlacedRun
 from dse.scheduling import OnCores
 from mapper.cost import Metrics
 from mapper.fusion import FusedMapping
 from mapper.plan import Plan, Unit, operators_of
 from mapper.search.schedule import Schedule
 from mapper.workload.graph import Workload
-from sim.multicore import CoreRun
+from sim.plan_cores import CoresRun
 
 UNIT_COLUMNS = (
     ">#",
@@ -41,32 +42,54 @@ def print_schedule(console: Console, workload: Workload, found: Schedule, metric
 CORE_COLUMNS = (">#", "operators", ">core", ">tiles", ">from", ">to", ">port wait")
 
 
-def print_on_cores(console: Console, found: OnCores, run: CoreRun) -> None:
+def print_on_cores(console: Console, found: OnCores, run: CoresRun) -> None:
     """Totals beside those of one core, then which core runs what, and when it is simulated."""
-    placement, alone = found.placement, found.alone.cost
+    alone = found.alone.cost
+    one = found.cost.latency_ps, found.cost.energy_pj
+    latency = format_time_ps(run.metrics.latency_ps)
+    rows = (
+        ("latency", f"{format_time_ps(one[0])} ({format_time_ps(alone.latency_ps)} on one core)"),
+        ("energy", f"{format_energy_pj(one[1])} ({format_energy_pj(alone.energy_pj)} on one core)"),
+        ("event model", f"{latency}, every tile and its traffic simulated"),
+        *placement_totals(found, run),
+    )
+    for name, text in rows:
+        console.print(f"  {name:<12} {text}")
+    console.print(table("", CORE_COLUMNS, core_rows(run)))
+
+
+def print_cores(console: Console, placed: PlacedRun) -> None:
+    """Beside the metrics of a run: how the cores share it."""
+    found, run = placed.found, placed.run
+    alone = found.alone.cost
+    console.print(f"on {run.cores} cores, placed for least {found.schedule.objective}")
+    one = f"{format_time_ps(alone.latency_ps)}, {format_energy_pj(alone.energy_pj)}"
+    console.print(f"  {'one core':<12} {one} by the analytical model")
+    for name, text in placement_totals(found, run):
+        console.print(f"  {name:<12} {text}")
+    console.print(table("", CORE_COLUMNS, core_rows(run)))
+
+
+def placement_totals(found: OnCores, run: CoresRun) -> Iterator[tuple[str, str]]:
+    """How good the placement is known to be, and what the cores share."""
     space = f"cut into the {found.considered} units considered, on any cores"
     proof = f"no {space}, is better"
     if not found.optimal:
         proof = f"at most {100 * found.gap:.1f} % above the best {space}"
-    one = found.cost.latency_ps, found.cost.energy_pj
-    rows = (
-        ("latency", f"{format_time_ps(one[0])} ({format_time_ps(alone.latency_ps)} on one core)"),
-        ("energy", f"{format_energy_pj(one[1])} ({format_energy_pj(alone.energy_pj)} on one core)"),
-        ("event model", f"{format_time_ps(run.latency_ps)}, every tile and its traffic simulated"),
-        ("placement", proof),
-        ("shared port", f"busy for {format_time_ps(placement.shared_ps)} in all"),
-    )
-    for name, text in rows:
-        console.print(f"  {name:<12} {text}")
-    console.print(table("", CORE_COLUMNS, core_rows(found, run)))
+    yield "placement", proof
+    yield "shared port", f"busy for {format_time_ps(run.shared_ps)} in all"
+    shares = (f"{100 * run.busy_ps(core) / run.metrics.latency_ps:.0f} %" for core in _cores(run))
+    yield "cores busy", ", ".join(shares)
 
 
-def core_rows(found: OnCores, run: CoreRun) -> Iterator[tuple[str, ...]]:
-    cores = found.placement.cores
-    placed = zip(found.tasks, cores, run.spans_ps, run.waited_ps, strict=True)
-    for number, (task, core, (start, end), waited) in enumerate(placed, 1):
-        times = (format_time_ps(time) for time in (start, end, waited))
-        yield (str(number), task.name, str(core), str(task.tiles), *times)
+def _cores(run: CoresRun) -> range:
+    return range(run.cores)
+
+
+def core_rows(run: CoresRun) -> Iterator[tuple[str, ...]]:
+    for number, unit in enumerate(run.units, 1):
+        times = (format_time_ps(time) for time in (*unit.span_ps, unit.waited_ps))
+        yield (str(number), unit.name, str(unit.core), str(unit.tiles), *times)
 
 
 def totals(found: Schedule) -> Iterator[tuple[str, str]]:
@@ -76,10 +99,20 @@ def totals(found: Schedule) -> Iterator[tuple[str, str]]:
     yield "EDP", _gain(before.value("edp") / after.value("edp"))
     yield "saved", f"{format_size(found.bytes_saved)} not written to and read from outside"
     yield "gap", f"{100 * found.gap:.1f} % above what no schedule of any kind could beat"
+    yield "cut", _cut(found)
     order = found.order
     proof = "no order has less" if order.optimal else f"at least {_size(order.lower_bound_bytes)}"
     yield "live bytes", f"{_size(order.peak_bytes)} at most in this order ({proof})"
     yield "calls", f"{found.calls:,} evaluations"
+
+
+def _cut(found: Schedule) -> str:
+    """Given each unit's plan, are there better ways to cut the network into units?"""
+    ways = found.thinned.ways
+    if not ways:
+        return "no other way to cut into the units considered is better"
+    gap = f"{100 * found.cut_gap:.1f} %"
+    return f"{ways:,} ways not followed to the end, which could be up to {gap} better"
 
 
 def _size(size_bytes: int) -> str:

@@ -20,6 +20,7 @@ from dse.cli.repeats import repeated
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
+from sim.gpu.launches import AFTER
 
 #: MACs, latency, share and energy are sums where a row stands for several operators.
 OPERATOR_COLUMNS = (
@@ -51,6 +52,8 @@ def print_metrics(
         console.print(
             f"  folded   {folded_summary(workload)} (dse show lists them)", soft_wrap=True
         )
+    for number, note in enumerate(metrics.notes):
+        console.print(f"  {'counted' if not number else '':<8} {note}", soft_wrap=True)
     console.print(table("", OPERATOR_COLUMNS, operator_rows(workload, metrics)))
     console.print(table("", COMPONENT_COLUMNS, component_rows(architecture, metrics)))
 
@@ -100,7 +103,7 @@ def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, .
         yield (
             row.name,
             str(row.times) if row.times > 1 else "",
-            kinds.get(one.name, "fused"),
+            kinds.get(one.name, "after it" if AFTER in one.name else "fused"),
             f"{row.times * one.macs:,}" if one.macs else "",
             format_time_ps(latency_ps),
             percent(latency_ps / metrics.latency_ps),

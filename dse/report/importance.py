@@ -30,9 +30,9 @@ RELIABLE_R2 = 0.5
 METHOD = (
     f"a random forest ({TREES} trees) learns the logarithm of each objective from the parameters; "
     f"the importance of a parameter is how much R² on held-out trials ({FOLDS}-fold "
-    "cross-validation) drops when its column is shuffled. Trials are those of the search, "
-    f"infeasible ones included (of more than {MOST_TRIALS} a random sample), so that the region "
-    "it preferred counts more; where the held-out "
+    "cross-validation) drops when its column is shuffled. Trials are those that were simulated, "
+    f"whether they met the limits or not (of more than {MOST_TRIALS} a random sample), so that "
+    "the region that the search preferred counts more; where the held-out "
     f"R² is below {RELIABLE_R2} the ranking (pale) is not reliable"
 )
 
@@ -63,7 +63,8 @@ class Importance:
 def importance(study: Study) -> tuple[Importance, ...]:
     """Per objective; empty where there are too few trials to learn from."""
     varying = [i for i, p in enumerate(study.space.parameters) if len(p.values) > 1]
-    trials = [t for t in study.trials if all(key in t.objectives for key in study.objective_keys)]
+    # What was not simulated has bounds for objectives.
+    trials = [t for t in study.trials if t.metrics is not None]
     if len(trials) < FEWEST_TRIALS or not varying:
         return ()
     trials = _sampled(trials)

@@ -23,6 +23,9 @@ from mapper.search.terms import with_terms
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
+#: Two models that add up the same energies in another order differ by less than this share.
+ROUNDING = 1e-9
+
 OBJECTIVES = {"latency": pricing.LATENCY, "energy": pricing.ENERGY, "edp": pricing.EDP}
 
 
@@ -32,7 +35,8 @@ class SearchResult:
 
     ``calls`` counts evaluations of the cost function, bounds of partial mappings included.
     ``objective_value`` is picoseconds, picojoules or their product; ``lower_bound`` is proven
-    for the whole mapspace, so ``optimal`` means that both are equal.
+    for the mapspace that docs/mapping_search.md states, so ``optimal`` means that both are equal.
+    A mapping that was given may be ``outside`` that mapspace, and cost less than all in it.
     """
 
     mapping: Mapping
@@ -45,6 +49,11 @@ class SearchResult:
     def gap(self) -> float:
         """How far the mapping can be from the optimum, relative to the lower bound."""
         return self.objective_value / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def outside(self) -> bool:
+        """Is it better than the bound, so that it is in no mapspace that the bound is for?"""
+        return self.gap < -ROUNDING
 
 
 def map_operator(
@@ -82,9 +91,10 @@ def map_execution(
     )
     are_all = orders is None
     some = tuple(distinct_orders(run) if orders is None else orders)
-    found = _optimum(coefficients, some, are_all=are_all)
+    search = _searched(coefficients, some, are_all=are_all)
+    found = search.found()
     if found is None:
-        raise _does_not_fit(coefficients, some)
+        raise _does_not_fit(coefficients, some, search.calls)
     reached = value(OBJECTIVES[objective], found.cost)
     return SearchResult(
         mapping=found.mapping,
@@ -115,10 +125,10 @@ _SEEDS, _MANY = 4, 64
 _SAMPLED_SLACKS = (0.3, 0.03)
 
 
-def _optimum(
+def _searched(
     coefficients: Coefficients, orders: Iterable[StageOrder], *, are_all: bool
-) -> _Found | None:
-    """The best mapping under any of the orders of stages."""
+) -> _Search:
+    """The search for the best mapping under any of the orders of stages."""
     search = _Search(coefficients)
     problems = [
         Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
@@ -129,7 +139,7 @@ def _optimum(
     left = search.left_of(problems)
     search.sample(left if len(problems) < _MANY else left[:_SEEDS])
     search.improve(search.left_of(left), Problem.search, 0.0)
-    return search.found()
+    return search
 
 
 class _Search:
@@ -191,19 +201,25 @@ class _Search:
         return _Found(mapping=mapping, cost=self.best, calls=self.calls + more)
 
 
-def _does_not_fit(coefficients: Coefficients, orders: tuple[StageOrder, ...]) -> InfeasibleError:
-    """Names the memory that is most too small for the mapping that comes closest to fitting."""
+def _does_not_fit(
+    coefficients: Coefficients, orders: tuple[StageOrder, ...], calls: int
+) -> InfeasibleError:
+    """Names the memory that is most too small for the mapping that comes closest to fitting;
+    ``calls`` were spent before."""
     run = coefficients.run
-    closest = _optimum(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
+    search = _searched(replace(coefficients, objective=pricing.ROOM), orders, are_all=False)
+    closest = search.found()
     assert closest is not None, "with one element per tile every axis is long enough"
     peak = peak_bits(staged_tiles(run, closest.mapping))
     worst = max(
         (memory for memory in run.memories if memory.name in peak),
         key=lambda memory: peak[memory.name] / memory.size_bytes,
     )
-    return InfeasibleError(
+    error = InfeasibleError(
         limit=f"capacity of {worst.name} in bytes",
         needed=-(-peak[worst.name] // 8),
         allowed=worst.size_bytes,
         detail=f"no tiling of {run.operator.name} fits, this one comes closest",
     )
+    error.calls = calls + closest.calls
+    return error

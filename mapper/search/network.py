@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from arch.spec import Architecture
-from mapper.cost import PriceList
+from mapper.cost import InfeasibleError, PriceList
 from mapper.hierarchy import execution
 from mapper.search.exact import SearchResult
 from mapper.search.method import EXACT, Method
@@ -29,9 +29,17 @@ def map_workload(
 ) -> dict[str, SearchResult]:
     """Operator name -> result. ``calls`` of a repeated operator are zero: none were needed.
 
-    Raises ``InfeasibleError`` for the first operator that the hardware cannot run.
+    Raises ``InfeasibleError`` for the first operator that the hardware cannot run; its calls are
+    those of all operators up to that one.
     """
-    return dict(map_each(workload, architecture, price, objective, method))
+    found: dict[str, SearchResult] = {}
+    try:
+        for name, result in map_each(workload, architecture, price, objective, method):
+            found[name] = result
+    except InfeasibleError as error:
+        error.calls += sum(result.calls for result in found.values())
+        raise
+    return found
 
 
 def map_each(

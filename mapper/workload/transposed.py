@@ -4,10 +4,15 @@ With stride ``s`` every ``s``-th output along an axis meets the same kernel elem
 output falls into ``s`` interleaved phases per axis, each of them a convolution of the input
 with every ``s``-th element of the kernel. No zeros are inserted or multiplied. The kernel is
 read as stored mirrored, which turns the sums into plain sliding windows.
+
+With dilation ``d`` the elements that meet are every ``s / gcd(s, d)``-th, and the inputs that
+they meet lie ``d / gcd(s, d)`` apart. Outputs that meet no element (a kernel shorter than the
+stride, a common factor of stride and dilation) have no sum; they are phases without taps.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +25,8 @@ from mapper.workload.operators import AffineIndex
 class Phase:
     """One phase along one axis: outputs ``first + stride * p``, ``taps`` kernel elements.
 
-    Output ``p`` meets tap ``t`` at input ``p + t + shift``; the taps are elements
-    ``last - stride * t`` of the kernel.
+    Output ``p`` meets tap ``t`` at input ``p + reach * t + shift``; the taps are elements
+    ``last - step * t`` of the kernel.
     """
 
     first: int
@@ -29,40 +34,61 @@ class Phase:
     taps: int
     shift: int
     last: int
+    step: int
+    reach: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposedShape:
-    """Channel counts are of all groups; ``kernel`` and ``stride`` are per spatial axis."""
+    """Channel counts are of all groups; ``kernel`` is per spatial axis."""
 
     batch: int
     in_channels: int
     out_channels: int
     kernel: tuple[int, ...]
-    stride: tuple[int, ...]
     groups: int = 1
 
 
-def phases(kernel: int, stride: int, padding: int, outputs: int) -> list[Phase]:
-    """The phases of one axis. Output ``o`` meets element ``r`` at input ``(o + pad - r) / s``."""
-    found = []
-    for first in range(min(stride, outputs)):
-        lowest = (first + padding) % stride
-        taps = len(range(lowest, kernel, stride))
-        if taps == 0:
-            message = f"a kernel of {kernel} with stride {stride} leaves outputs untouched"
-            raise InputError(Problem(message, where="workload: transposed convolution"))
-        last = lowest + (taps - 1) * stride
-        found.append(
-            Phase(
-                first=first,
-                outputs=len(range(first, outputs, stride)),
-                taps=taps,
-                shift=(first + padding - last) // stride,
-                last=last,
-            )
-        )
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposedAxis:
+    """One spatial axis: how long the kernel is, how inputs and elements lie, what is cut off."""
+
+    kernel: int
+    stride: int
+    padding: int = 0
+    dilation: int = 1
+
+
+def phases(axis: TransposedAxis, outputs: int) -> list[Phase]:
+    """The phases of one axis. Output ``o`` meets element ``r`` at input ``(o + pad - d r) / s``."""
+    return [_phase(axis, first, outputs) for first in range(min(axis.stride, outputs))]
+
+
+def _phase(axis: TransposedAxis, first: int, outputs: int) -> Phase:
+    common = math.gcd(axis.stride, axis.dilation)
+    step, reach = axis.stride // common, axis.dilation // common
+    place = first + axis.padding
+    taps: range = range(0)
+    if place % common == 0:
+        lowest = place // common * pow(reach, -1, step) % step
+        taps = range(lowest, axis.kernel, step)
+    last = taps[-1] if taps else 0
+    return Phase(
+        first=first,
+        outputs=len(range(first, outputs, axis.stride)),
+        taps=len(taps),
+        shift=(place - axis.dilation * last) // axis.stride,
+        last=last,
+        step=step,
+        reach=reach,
+    )
+
+
+def refuse_untouched(axes: Sequence[Sequence[Phase]], where: str) -> None:
+    """``InputError`` if some outputs meet no element of the kernel."""
+    if any(phase.taps == 0 for axis in axes for phase in axis):
+        message = "a kernel shorter than the stride leaves outputs untouched"
+        raise InputError(Problem(message, where=where))
 
 
 def phase_nest(shape: TransposedShape, phase: Sequence[Phase]) -> Nest:
@@ -79,13 +105,13 @@ def phase_nest(shape: TransposedShape, phase: Sequence[Phase]) -> Nest:
     extents |= {dim: axis.outputs for dim, axis in zip(outputs, phase, strict=True)}
     extents |= {dim: axis.taps for dim, axis in zip(taps, phase, strict=True)}
     windows = (
-        AffineIndex(((o, 1), (t, 1)), axis.shift)
+        AffineIndex(((o, 1), (t, axis.reach)), axis.shift)
         for o, t, axis in zip(outputs, taps, phase, strict=True)
     )
-    # Mirrored, element ``last - s * t`` lies at ``size - 1 - last + s * t``.
+    # Mirrored, element ``last - step * t`` lies at ``size - 1 - last + step * t``.
     elements = (
-        AffineIndex(((t, step),), size - 1 - axis.last)
-        for t, step, size, axis in zip(taps, shape.stride, shape.kernel, phase, strict=True)
+        AffineIndex(((t, axis.step),), size - 1 - axis.last)
+        for t, size, axis in zip(taps, shape.kernel, phase, strict=True)
     )
     in_channel, out_channel = grouped("C", channels, groups), grouped("K", filters, groups)
     return Nest(

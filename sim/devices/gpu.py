@@ -19,8 +19,10 @@ from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetr
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
 from sim.gpu.constants import gpu_model
+from sim.gpu.launches import never_written, notes_of
 from sim.gpu.workload import GpuRun, run_workload
 from sim.kernel_models import kernel_model
+from sim.memory import peak_live_bytes, size_bytes
 from sim.prices import prices
 
 _Part = TypeVar("_Part", bound=Component)
@@ -129,30 +131,40 @@ PJ_PER_UJ = 1e6
 def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metrics:
     """The metrics of a workload on a GPU, repeated without a pause.
 
-    Raises ``InfeasibleError`` if its weights and inputs do not fit into the HBM.
+    Raises ``InfeasibleError`` if its weights and what is alive at the worst moment do not fit into
+    the HBM.
     """
-    chip = chip_of(architecture)
-    found = run_workload(workload, gpu_model(chip))
     store = _part(architecture, Hbm)
-    held = sum(t.elements * t.bits for t in workload.tensors if t.kind in ("weight", "input"))
-    needed = int(-(-held // 8))
-    if needed > store.size_bytes:
-        raise InfeasibleError(
-            limit=store.name,
-            needed=needed,
-            allowed=store.size_bytes,
-            detail=(
-                f"bytes: weights and inputs take {format_size(needed)}, {architecture.name} has "
-                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
-            ),
-        )
+    needed = _held(workload, architecture, store)
+    chip = chip_of(architecture)
+    board = _part(architecture, Board)
+    found = run_workload(workload, gpu_model(chip), board.epilogues)
     times = {"roofline": found.least_us, "analytical": found.times_us, "event": found.event_us}
     latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]
     operators = tuple(
         _operator(number, latency_ps, found, architecture, fidelity)
         for number, latency_ps in enumerate(latencies)
     )
-    return _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
+    whole = _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
+    return replace(whole, notes=notes_of(found.launches))
+
+
+def _held(workload: Workload, architecture: Architecture, store: Hbm) -> int:
+    """Bytes of the HBM that are needed; scores of fused attention never get there."""
+    needed = peak_live_bytes(workload, never_written(workload))
+    if needed > store.size_bytes:
+        parameters = sum(size_bytes(t) for t in workload.tensors if t.kind == "weight")
+        raise InfeasibleError(
+            limit=f"capacity of {store.name} in bytes",
+            needed=needed,
+            allowed=store.size_bytes,
+            detail=(
+                f"weights take {format_size(parameters)}, what is alive besides at the worst "
+                f"moment {format_size(needed - parameters)}, {architecture.name} has "
+                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
+            ),
+        )
+    return needed
 
 
 def _operator(

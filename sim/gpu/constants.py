@@ -6,6 +6,7 @@ import json
 from functools import cache
 from importlib.resources import files
 
+from sim.gpu.between import between_constants
 from sim.gpu.chip import Chip
 from sim.gpu.correction import fitted_corrections
 from sim.gpu.demand import Constants
@@ -17,7 +18,7 @@ def fitted_constants() -> dict[str, Constants]:
     """Per class of kernels, and of the power: those of an H200."""
     text = (files("sim") / "gpu" / "data" / "h200.json").read_text()
     constants: dict[str, Constants] = json.loads(text)
-    return constants
+    return constants | between_constants()
 
 
 #: The GPU whose library calls the corrections were fitted to.

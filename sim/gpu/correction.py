@@ -38,12 +38,13 @@ def fitted_corrections() -> Corrections:
 
 def least_us(demand: Demand, calls: Sequence[Call], chip: Chip) -> Array:
     """What the peaks of HBM and arithmetic units alone would take."""
-    rates = [_peak(call, chip) for call in calls]
+    rates = [peak_rate(call, chip) for call in calls]
     arithmetic = demand.macs / (np.array(rates) * chip.sms * chip.clock_mhz)
     return np.maximum(arithmetic, demand.hbm_bytes / chip.hbm_bytes_per_us)
 
 
-def _peak(call: Call, chip: Chip) -> float:
+def peak_rate(call: Call, chip: Chip) -> float:
+    """Multiply-adds of an SM in a cycle."""
     if call.kind == "conv2d" and call.dtype == "fp32":
         return chip.mma["bf16"] * TF32_SHARE
     return chip.rate(call.dtype)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from arch.errors import InputError, Problem
-from sim.gpu import attention, block, collective, convolution, products, streaming
+from sim.gpu import attention, between, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
 from sim.gpu.correction import Corrections, corrected
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
@@ -29,6 +29,7 @@ _ELEMENTWISE = KernelModel(key=streaming.elementwise_key, demand=streaming.eleme
 _ROWS = KernelModel(key=streaming.row_key, demand=streaming.rows)
 _COLLECTIVE = KernelModel(key=collective.collective_key, demand=collective.collective)
 _HOT = KernelModel(key=block.hot_key, demand=block.hot)
+_BETWEEN = KernelModel(key=between.between_key, demand=between.between)
 
 MODELS: dict[str, KernelModel] = {
     "gemm": _PRODUCT,
@@ -39,6 +40,7 @@ MODELS: dict[str, KernelModel] = {
     **dict.fromkeys(streaming.ELEMENTWISE_TENSORS, _ELEMENTWISE),
     **dict.fromkeys(streaming.ROW_CLASSES, _ROWS),
     **dict.fromkeys(collective.KINDS, _COLLECTIVE),
+    **dict.fromkeys(between.KINDS, _BETWEEN),
     "hot": _HOT,
     "strided": _HOT,
 }

@@ -22,6 +22,7 @@ SIMULATE = {
     "fidelity",
     "engine",
     "gap",
+    "notes",
     "memory",
     "components",
     "operators",

@@ -48,7 +48,7 @@ MOST_OPERATIONS = 20_000
 #: A port serves requests in the order in which they come. A faster component may change that
 #: order for the worse (as in any list scheduling), so at event fidelity doubling a bandwidth may
 #: cost something: 12 % in the worst of some hundred random mappings, mostly nothing.
-ORDER_EFFECT = 0.25
+ORDER_EFFECT = 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +162,18 @@ class FamilyConformance:
                     assert operator.bound_by in (*operator.components, "latency")
 
     def test_more_bandwidth_is_never_slower(self, cases: list[Case]) -> None:
+        ratios: dict[str, list[float]] = {fidelity: [] for fidelity in FIDELITIES}
         for case in cases:
             prices = price_all(case.architecture, price)
             for memory in case.architecture.memories:
                 faster = {**prices, memory.name: price(_twice_as_fast(memory))}
                 for (fidelity, estimate), lowered in product(FIDELITIES.items(), case.lowered):
                     before = estimate(lowered, prices).latency_ps
-                    allowed = before * (1 + ORDER_EFFECT) if fidelity == "event" else before
-                    assert estimate(lowered, faster).latency_ps <= allowed, (memory.name, case)
+                    ratios[fidelity].append(estimate(lowered, faster).latency_ps / before)
+        in_order = ratios.pop("event")
+        assert max(in_order) <= 1 + ORDER_EFFECT
+        assert sum(ratio > 1 for ratio in in_order) < len(in_order) / 10
+        assert all(max(found) <= 1 for found in ratios.values())
 
     def test_evaluation_is_pure_and_deterministic(self, cases: list[Case]) -> None:
         some = cases[-1::-RANDOM_MAPPINGS]

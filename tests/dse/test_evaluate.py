@@ -89,6 +89,19 @@ def test_an_area_limit_is_met_at_the_area_and_broken_just_below_it() -> None:
     assert missed.constraints["area"] == pytest.approx(1 / 0.999 - 1)
 
 
+def test_calls_of_a_design_that_cannot_run_all_are_counted() -> None:
+    fits = evaluate(config(WeightedWorkload(spec=SMALL)), {})
+    wide = SMALL.replace("int8", "fp32")
+    assert wide != SMALL
+    alone = evaluate(config(WeightedWorkload(spec=wide)), {})
+    both = evaluate(config(WeightedWorkload(spec=SMALL), WeightedWorkload(spec=wide)), {})
+    assert both.state is alone.state is TrialState.INFEASIBLE
+    assert both.cost_model_calls == fits.cost_model_calls + alone.cost_model_calls + 1
+    crowded = evaluate(config(WeightedWorkload(spec=SMALL)), {"acc.size": "1 B"})
+    assert crowded.state is TrialState.INFEASIBLE
+    assert crowded.cost_model_calls > 2  # to find what comes closest to fitting
+
+
 def test_a_design_over_its_area_costs_no_mapping_search() -> None:
     asked = config(WeightedWorkload(spec=SMALL))
     missed = evaluate(replace(asked, constraints=(limit("area", 1e-3),)), {})

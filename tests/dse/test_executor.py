@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_problem
 from toy_problem import Toy
 
+from dse.evaluate import Outcome
 from dse.executor import Executor, PointError, SerialExecutor, executor_for, local_processes
 
 POINTS = [toy_problem.SPACE.overrides((rows, 1, 2, 0)) for rows in range(6)]
@@ -49,19 +51,24 @@ def test_a_killed_worker_is_replaced_and_no_point_is_lost(tmp_path: Path) -> Non
 
 
 class Deadly:
-    """Dies on every point."""
+    """Dies on the last point; the others take their time, so that some are under way then."""
 
-    def __call__(self, overrides: object) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def __call__(self, overrides: Mapping[str, Any]) -> Outcome:
+        if overrides == POINTS[-1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.1)
+        return Toy()(overrides)
 
 
-def test_a_point_that_always_kills_its_worker_is_named() -> None:
+def test_a_point_that_always_kills_its_worker_is_named_and_no_other() -> None:
+    found: dict[int, Outcome] = {}
     with (
         closing(local_processes(Deadly(), 2)) as executor,
         pytest.raises(PointError, match="died 3 times") as caught,
     ):
-        list(executor.run(POINTS[:1]))
-    assert caught.value.index == 0
+        found.update(executor.run(POINTS))
+    assert caught.value.index == len(POINTS) - 1
+    assert found == dict(SerialExecutor(evaluate=Toy()).run(POINTS[:-1]))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -78,6 +85,7 @@ def test_an_exception_names_its_point(workers: int) -> None:
 ORPHANS = """
 import os, sys
 from toy_problem import SPACE, Toy
+from dse.evaluate import Outcome
 from dse.executor import local_processes
 
 if __name__ == "__main__":

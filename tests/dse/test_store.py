@@ -135,6 +135,17 @@ def test_a_malformed_record_is_named(tmp_path: Path) -> None:
         load_study(tmp_path)
 
 
+@pytest.mark.parametrize("value", ["{}", "[]", "no json"])
+def test_malformed_facts_are_named(tmp_path: Path, value: str) -> None:
+    with Store.create(tmp_path, toy_problem.config(), WORKLOADS) as store:
+        store.record(trial(0))
+        store.put(config=value)
+    with pytest.raises(InputError, match="malformed facts of the run"):
+        load_study(tmp_path)
+    with pytest.raises(InputError, match="malformed facts of the run"):
+        Store.resume(tmp_path, toy_problem.config(), WORKLOADS)
+
+
 def test_what_is_not_a_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no study"):
         load_study(tmp_path)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mapper.placement_cores import Task
+from mapper.core_tasks import Task
 from mapper.search.joint import Choice, Cuts, best_cut
 from tests.mapper.test_placement_cores import simulated
 

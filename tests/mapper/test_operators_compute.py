@@ -36,6 +36,9 @@ CASES: dict[str, Reference] = {
         1, stride=3, padding=1
     ),
     "conv_transpose2d:C=4,K=2,H=3,R=3,groups=2": references.transposed(2, stride=2, groups=2),
+    "conv_transpose2d:C=2,K=3,H=4,R=3,stride=2,dilation=3": references.transposed(
+        2, stride=2, dilation=3
+    ),
     "conv_transpose3d:C=1,K=2,D=2,H=2,T=2,R=2,stride=2": references.transposed(3, stride=2),
     "einsum:expression=ikl*kj*lj->ij,i=4,k=3,l=5,j=2": references.einsum("ikl,kj,lj->ij"),
     "einsum:expression=ab*bc*cd*da->a,a=3,b=4,c=2,d=5": references.einsum("ab,bc,cd,da->a"),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from arch.load import load_architecture
-from mapper.placement_cores import Task, best_placement, tasks_of
+from mapper.core_tasks import Task, check_homes, tasks_of
+from mapper.placement_cores import best_placement
 from mapper.plan import Plan
 from mapper.workload.graph import Workload
 from tests.mapper.fusion.cases import device, network, random_fused
@@ -114,8 +115,11 @@ def test_a_fused_plan_has_one_task_per_unit_and_its_tiles() -> None:
 
 def test_tensors_on_one_core_cannot_be_read_by_another() -> None:
     workload, plan = halves("conv conv")
-    with pytest.raises(ValueError, match="cannot be read by another"):
-        tasks_of(workload, device(), Plan(units=plan.units, homes={"x": "buffer"}), [1])
+    read, *_ = workload.operators[0].inputs
+    twice = Plan(units=plan.units * 2, homes={read.tensor: "buffer"})
+    check_homes(workload, twice, [1, 1])
+    with pytest.raises(ValueError, match="others cannot read it"):
+        check_homes(workload, twice, [0, 1])
 
 
 def test_cores_multiply_area_and_leakage_but_not_the_memory_outside() -> None:

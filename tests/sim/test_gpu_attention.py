@@ -6,7 +6,7 @@ import pytest
 
 from arch.load import load_architecture
 from mapper.workload.load import load_workload
-from sim.gpu.workload import launches
+from sim.gpu.launches import launches
 from sim.kernel_models import evaluate
 
 #: Dense bf16 peak of the H200's tensor cores, multiply-adds per second (989 TFLOP/s, data sheet).

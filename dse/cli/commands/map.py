@@ -22,16 +22,15 @@ from dse.cli.schedules import print_on_cores, print_schedule
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
-from dse.plan_document import cores_document, schedule_document
+from dse.plan_document import cores_document, placed_document, schedule_document
 from dse.scheduling import place, schedule, simulated
-from dse.stream_workload import check_no_stream
+from dse.stream_workload import load_network
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
 from mapper.search.method import BUDGET, EXACT, METHODS, Method
 from mapper.search.network import map_each
 from mapper.workload.graph import Workload
-from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
 from sim.memory import check_outermost
 from sim.models import cost_model
@@ -39,6 +38,11 @@ from sim.plan import evaluate_plan
 from sim.prices import price
 
 COLUMNS = ("operator", ">latency", ">energy", "bound by", ">calls", "optimal", ">gap", ">seconds")
+
+OUTSIDE = (
+    "outside: better than every mapping of the mapspace that the search looks through "
+    "(docs/mapping_search.md), by the gap."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +91,13 @@ def run(
 ) -> None:
     """Find the best mapping of each operator, or (--fuse) of the network as a whole.
 
-    Says how many mappings were priced, whether the result is proven optimal, and how far it can
-    be from a bound that no mapping beats.
+    Says how many mappings were priced, whether the result is proven to be the best of the mapspace
+    that docs/mapping_search.md states, and how far it can be from a bound for that mapspace.
     """
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     method = chosen_method(search, budget, seed)
     architecture = mappable(load_architecture(arch, inputs.overrides(assignments or [])))
-    check_no_stream(workload)
-    network = load_workload(workload)
+    network = load_network(workload)
     if fuse:
         not_chosen(method, "--fuse searches exactly")
         for option, given in (("--unroll", unroll), ("--mapping", mapping)):
@@ -161,7 +164,8 @@ def run_on_cores(
     found = place(workload, architecture, objective)
     run = simulated(workload, architecture, found)
     if as_json:
-        print_json(cores_document(found, run))
+        document = cores_document(found, run) | {"schedule": placed_document(found)}
+        print_json(document)
         return
     title = f"{workload.name} on {architecture.cores} cores of {architecture.name}"
     results().print(f"{title}, for least {objective}")
@@ -244,6 +248,8 @@ def print_found(found: Found, *, nests: bool) -> None:
     console.print(f"{found.workload.name} on {found.architecture.name}")
     rows = (row(found, name) for name in found.searched)
     console.print(table("", COLUMNS, rows))
+    if any(result.outside for result in found.searched.values()):
+        console.print(OUTSIDE)
     if not nests:
         console.print("The loop nest of one operator: add --op NAME.")
         return
@@ -262,7 +268,13 @@ def row(found: Found, name: str) -> tuple[str, ...]:
         format_energy_pj(cost.energy_pj),
         cost.bound_by,
         f"{result.calls:,}",
-        "proven" if result.optimal else "no",
+        _standing(result),
         f"{100 * result.gap:.2f} %",
         f"{found.seconds[name]:.2f}",
     )
+
+
+def _standing(result: SearchResult) -> str:
+    if result.outside:
+        return "outside"
+    return "proven" if result.optimal else "no"

@@ -11,9 +11,9 @@ from arch.errors import InputError, Problem, unknown
 from arch.load import load_architecture
 from dse.cli import arguments
 from dse.cli.console import print_json, results, table
+from dse.stream_workload import load_network
 from mapper.intrinsics import Match, Pattern, matches, pattern_named, patterns_of
 from mapper.workload.graph import Workload
-from mapper.workload.load import load_workload
 from mapper.workload.operators import Operator
 
 OVERVIEW = ("operator", "loops", ">direct", ">im2col", "a match with the most work")
@@ -48,7 +48,7 @@ def run(
     marked im2col needs data laid out anew first, because two of its loops share an index.
     """
     patterns = chosen_patterns(intrinsic, arch)
-    network = load_workload(workload)
+    network = load_network(workload)
     listed = [listing(o, patterns, fused) for o in products(network, op)]
     if as_json:
         print_json(document(network, patterns, listed))

@@ -11,9 +11,9 @@ import typer
 from arch.errors import InputError, Problem, unknown
 from dse.cli import arguments
 from dse.cli.console import print_json, results, table
+from dse.stream_workload import load_network
 from mapper.memory_plan.affine import Distances, Nest, distances, nest_of
 from mapper.workload.graph import Workload
-from mapper.workload.load import load_workload
 from mapper.workload.operators import Operator
 
 COLUMNS = ("operator", "input", "loops", ">starts before", ">ring", ">apart")
@@ -58,7 +58,7 @@ def run(
     programs over the loops; without --order they run in the order of the output's addresses,
     with sums in registers.
     """
-    network = load_workload(workload)
+    network = load_network(workload)
     loops = tuple(part.strip() for part in order.split(",")) if order else ()
     rows = [row for operator in chosen(network, op) for row in seen(network, operator, loops)]
     if as_json:

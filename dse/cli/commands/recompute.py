@@ -14,6 +14,7 @@ from arch.spec import Architecture
 from dse.cli import arguments, inputs
 from dse.cli.console import messages, print_json, results, table
 from dse.simulation import Way, simulate
+from dse.stream_workload import load_network
 from mapper.memory_plan.mcu import core_of, free_sram_bytes, is_planned, operator_cycles
 from mapper.memory_plan.rematerialize import (
     Run,
@@ -25,7 +26,6 @@ from mapper.memory_plan.rematerialize import (
 )
 from mapper.memory_plan.retention import EFFORT, MOST, Found, cheapest
 from mapper.workload.graph import Workload, is_trained
-from mapper.workload.load import load_workload
 
 #: A name, the schedule, what is proven of it.
 Row = tuple[str, Run, str]
@@ -57,7 +57,7 @@ def run(
     or with a microcontroller (its SRAM is the limit), also the cheapest schedule that fits.
     """
     limit = None if ram_limit is None else _size(ram_limit)
-    network = load_workload(workload)
+    network = load_network(workload)
     _check_training(network, workload)
     costs = None
     if arch is not None:

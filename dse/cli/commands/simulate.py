@@ -13,7 +13,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, engines, inputs, views
 from dse.cli.compiling import processors, say_if_compiling
-from dse.cli.console import messages, print_json, results
+from dse.cli.console import print_json, results
 from dse.cli.pictures import Pictures
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
@@ -137,8 +137,11 @@ def _simulated(
 
 def _way(architecture: Architecture, engine: str, mapping: str | None, *, fuse: bool) -> Way:
     """``InputError`` for a mapping that would be ignored."""
-    if mapping and (fuse or runs_kernels(architecture)):
+    several = architecture.cores > 1
+    if mapping and (fuse or several or runs_kernels(architecture)):
         reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
+        if several:
+            reason = f"with {architecture.cores} cores, the search that places units chooses"
         raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
     return Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
 
@@ -153,9 +156,6 @@ def _rates(network: Workload, architecture: Architecture, simulation: Simulation
 
 def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
     """What is said before anything is computed that takes time."""
-    if architecture.cores > 1:
-        note = "one core runs everything here; dse map --fuse places a network on all"
-        messages().print(f"{architecture.name} has {architecture.cores} cores: {note}")
     if runs_kernels(architecture):
         engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
     else:
@@ -185,6 +185,8 @@ def _show(
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
+    if simulation.placed is not None:
+        _needed("schedules").print_cores(results(), simulation.placed)
     for name, text in views.rates(network, architecture, metrics):
         results().print(f"  {name:<12} {text}")
     if runs_kernels(architecture):

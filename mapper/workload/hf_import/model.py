@@ -16,6 +16,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from arch.errors import InputError, Problem, unknown
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import import experts
+from mapper.workload.hf_import.calls import likely_call, other_call
+from mapper.workload.hf_import.inputs import Asked, parts_of
+from mapper.workload.hf_import.packed import tracing
 from mapper.workload.hf_import.spec import PARAMETERS, HfModel
 from mapper.workload.torch_import.export import Traced, trace
 from mapper.workload.torch_import.importing import import_module
@@ -27,49 +30,89 @@ _ATTENTION = "tilewright"
 #: What language models call their key-value cache; newer versions of the library have the first.
 _CACHE_ARGUMENTS = ("cache", "past_key_values")
 
-#: Colours of an image, where the configuration does not say.
-_CHANNELS = 3
-
-#: Height and width of an image, where neither the call nor the configuration says.
-_IMAGE = 224
-
 
 def import_model(model: HfModel) -> Workload:
     """The workload of a model in the chosen phase."""
+    with torch.device("meta"):
+        return import_built_model(model)[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltModel:
+    """A network that has been built, what of it is traced, and its inputs."""
+
+    network: nn.Module
+    module: nn.Module
+    inputs: Mapping[str, Any]
+
+
+def import_built_model(model: HfModel) -> tuple[Workload, BuiltModel]:
+    """The workload and what it was imported from, on the device that torch uses at the moment."""
     transformers = _transformers(model)
     config = _configuration(transformers, model)
-    with torch.device("meta"):
-        loads = _Loads(model)
-        network = _built(transformers, config, model, loads)
-        network.eval()
-        _use_own_norms(network)
-        run = _run(network, config, model)
-
-        def traced() -> Traced:
-            with _reported(model, "the model cannot be traced with these inputs alone"):
-                return trace(run.module, (), run.inputs)
-
-        workload = import_module(run.module, traced, name=model.title, dtype=model.dtype)
-    built = f"built as {type(network).__name__} of transformers"
-    workload = replace(workload, folded=(built, *workload.folded))
+    loads = _Loads(model)
+    network = _built(transformers, config, model, loads)
+    network.eval()
+    for part in parts_of(config):
+        if hasattr(part, "use_cache"):
+            part.use_cache = False
+    _use_own_norms(network)
+    workload, built = _imported(network, config, model)
     loads.check_asked()
     if model.chosen["phase"] == "decode":
         _check_caches(workload, model)
-    return workload
+    return replace(workload, folded=(_description(built), *workload.folded)), built
+
+
+class _NotTracedError(InputError):
+    """The model wants to be called in another way."""
+
+
+def _imported(network: Any, config: Any, model: HfModel) -> tuple[Workload, BuiltModel]:
+    if model.chosen["phase"] == "decode":
+        built = _decoding(network, config, model)
+        return _lowered(built, model), built
+    asked, options = Asked(network=network, config=config, model=model), _options(network, model)
+    built = BuiltModel(network=network, module=network, inputs=likely_call(asked, options))
+    try:
+        return _lowered(built, model), built
+    except _NotTracedError:
+        call = other_call(asked, options)
+        if call is None:
+            raise
+    built = replace(built, inputs=call)
+    return _lowered(built, model), built
+
+
+def _lowered(built: BuiltModel, model: HfModel) -> Workload:
+    def traced() -> Traced:
+        try:
+            with tracing(built.inputs):
+                return trace(built.module, (), built.inputs)
+        except InputError:
+            raise
+        except Exception as error:
+            what = "the model cannot be traced with these inputs alone"
+            raise _NotTracedError(_problem(model, what, error)) from error
+
+    return import_module(built.module, traced, name=model.title, dtype=model.dtype)
+
+
+def _description(built: BuiltModel) -> str:
+    """What was built and called, so that nobody takes it for more."""
+    tensors = [
+        f"{name} {'x'.join(map(str, value.shape))}"
+        for name, value in built.inputs.items()
+        if isinstance(value, Tensor)
+    ]
+    name = f"built as {type(built.network).__name__} of transformers"
+    return f"{name}, called with {', '.join(tensors)}" if tensors else name
 
 
 def _check_caches(workload: Workload, model: HfModel) -> None:
     if not any(operator.kind == "cache_update" for operator in workload.operators):
         message = "the model takes key-value caches but does not use them; is it a decoder?"
         raise InputError(Problem(message, where=f"workload {model.title}"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """What is traced, and its inputs."""
-
-    module: nn.Module
-    inputs: Mapping[str, Any]
 
 
 def _transformers(model: HfModel) -> Any:
@@ -151,8 +194,10 @@ def _of_its_class(transformers: Any, config: Any) -> Any:
     # Of an encoder and a decoder, the language model alone would be the decoder.
     whole = ("AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq")
     kinds = whole if config.is_encoder_decoder else ("AutoModelForCausalLM",)
-    for kind in kinds:
-        if type(config) in getattr(transformers, kind)._model_mapping:
+    # Some models have no class but those for one task.
+    tasks = sorted(name for name in dir(transformers) if name.startswith("AutoModelFor"))
+    for kind in (*kinds, "AutoModel", *tasks):
+        if type(config) in getattr(getattr(transformers, kind), "_model_mapping", ()):
             return getattr(transformers, kind).from_config(config)
     return transformers.AutoModel.from_config(config)
 
@@ -177,57 +222,6 @@ def _use_own_norms(network: nn.Module) -> None:
                 setattr(parent, name, own.eval())
 
 
-def _run(network: Any, config: Any, model: HfModel) -> _Run:
-    batch, seq = int(model.chosen["batch"]), int(model.chosen["seq"])
-    if model.chosen["phase"] == "decode":
-        return _decoding(network, config, model)
-    inputs = _inputs(network, config, model, batch, seq)
-    return _Run(module=network, inputs=inputs | _options(network, model))
-
-
-def _inputs(network: Any, config: Any, model: HfModel, batch: int, seq: int) -> dict[str, Any]:
-    match network.main_input_name:
-        case "input_ids":
-            tokens = torch.zeros(batch, seq, dtype=torch.int64)
-            decoder = {"decoder_input_ids": tokens} if config.is_encoder_decoder else {}
-            return {"input_ids": tokens, **decoder, **_image_beside(network, config, model)}
-        case "input_features" if hasattr(config, "max_source_positions"):
-            # Two frames of a spectrogram for each position of the encoder.
-            frames = (config.num_mel_bins, 2 * config.max_source_positions)
-            tokens = torch.zeros(batch, seq, dtype=torch.int64)
-            return {
-                "input_features": torch.zeros(batch, *frames),
-                "decoder_input_ids": tokens,
-            }
-        case "pixel_values":
-            height, width = _image_size(config, model)
-            channels = getattr(config, "num_channels", _CHANNELS)
-            return {"pixel_values": torch.zeros(batch, channels, height, width)}
-    message = (
-        f"a model whose input is {network.main_input_name} cannot be imported by name; allowed: "
-        "tokens or images. Name a function that returns the module and its inputs (file.py:make)"
-    )
-    raise InputError(Problem(message, where=f"workload {model.title}"))
-
-
-def _image_beside(network: Any, config: Any, model: HfModel) -> dict[str, Tensor]:
-    """Of models that embed texts and images, one image for each text."""
-    taken = inspect.signature(network.forward).parameters
-    required = type(network).__name__.endswith("Model") and "pixel_values" in taken
-    vision = getattr(config, "vision_config", None)
-    if not required or vision is None:
-        return {}
-    height, width = _image_size(vision, model)
-    channels = getattr(vision, "num_channels", _CHANNELS)
-    return {"pixel_values": torch.zeros(int(model.chosen["batch"]), channels, height, width)}
-
-
-def _image_size(config: Any, model: HfModel) -> tuple[int, int]:
-    size: Any = model.chosen.get("image") or getattr(config, "image_size", _IMAGE)
-    height, width = (size, size) if isinstance(size, int) else size
-    return int(height), int(width)
-
-
 def _options(network: Any, model: HfModel) -> dict[str, Any]:
     """Arguments of the call that are no tensors, those that the model takes."""
     taken = inspect.signature(network.forward).parameters
@@ -237,7 +231,7 @@ def _options(network: Any, model: HfModel) -> dict[str, Any]:
     return options
 
 
-def _decoding(network: Any, config: Any, model: HfModel) -> _Run:
+def _decoding(network: Any, config: Any, model: HfModel) -> BuiltModel:
     taken = inspect.signature(network.forward).parameters
     argument = next((name for name in _CACHE_ARGUMENTS if name in taken), None)
     has_heads = getattr(config.get_text_config(), "num_attention_heads", None) is not None
@@ -252,7 +246,8 @@ def _decoding(network: Any, config: Any, model: HfModel) -> _Run:
         for _ in range(text.num_hidden_layers)
     ]
     token = torch.zeros(batch, 1, dtype=torch.int64)
-    return _Run(module=Decoding(network, ctx, argument), inputs={"token": token, "caches": caches})
+    module = Decoding(network, ctx, argument)
+    return BuiltModel(network=network, module=module, inputs={"token": token, "caches": caches})
 
 
 def _cached(text: Any) -> tuple[int, tuple[int, int]]:
@@ -332,7 +327,7 @@ def _attention(
         scale=options.get("scaling"),
         enable_gqa=query.shape[1] != key.shape[1],
     )
-    return result.transpose(1, 2), None
+    return result.transpose(1, 2).contiguous(), None
 
 
 @contextlib.contextmanager
@@ -343,7 +338,10 @@ def _reported(model: HfModel, what: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        text = " ".join(str(error).split())
-        message = f"{what}: {type(error).__name__}: {text}"
-        where = f"workload {model.title}"
-        raise InputError(Problem(message, where=where, file=model.file)) from error
+        raise InputError(_problem(model, what, error)) from error
+
+
+def _problem(model: HfModel, what: str, error: Exception) -> Problem:
+    text = " ".join(str(error).split())
+    message = f"{what}: {type(error).__name__}: {text}"
+    return Problem(message, where=f"workload {model.title}", file=model.file)

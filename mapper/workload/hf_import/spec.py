@@ -44,6 +44,7 @@ PARAMETERS = (
         default_text="as in the configuration, else 224",
         high=8192,
     ),
+    Parameter(name="seconds", help="of sound, where a model takes any", default=10, high=86400),
     Parameter(
         name="logits",
         help="language models: scores of the last token only, as serving systems do, or of all",

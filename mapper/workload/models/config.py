@@ -58,7 +58,8 @@ class Decoder:
 class Run:
     """``new`` tokens of each of ``batch`` sequences, on top of what makes ``context`` positions.
 
-    ``all_logits``: at every position, not at the last alone. ``loads`` are tokens per expert.
+    ``all_logits``: at every new position, not at the last alone. ``loads`` are tokens per expert.
+    ``absorbed``: latent attention works on latents, not on keys and values expanded from them.
     """
 
     batch: int
@@ -66,6 +67,7 @@ class Run:
     context: int
     form: str
     all_logits: bool
+    absorbed: bool = False
     loads: tuple[int, ...] = ()
 
     @property

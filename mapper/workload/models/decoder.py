@@ -93,6 +93,7 @@ def _attention(builder: Builder, name: str, x: str, setting: Setting) -> str:
         groups=model.kv_heads,
         per_group=model.heads // model.kv_heads,
         size=model.head,
+        causal=True,
     )
     bias = model.bias or model.qkv_bias
     q = linear(builder, f"{name}.q", x, model.heads * model.head, bias=bias)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from mapper.workload.models.config import Decoder, Latent, Mixture, Run
 from mapper.workload.models.decoder import build_decoder
+from mapper.workload.models.phases import DECODE, LOGITS, PHASE, ctx, seq, with_positions
 from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
 from mapper.workload.single.attention import CACHE, FORM
-from mapper.workload.single.entry import Build, SingleOperator, require
+from mapper.workload.single.entry import Build, SingleOperator
 from mapper.workload.single.experts import LOADS, SKEW, TRACE, loads_of
 from mapper.workload.writing.builder import Builder
 
@@ -189,31 +191,21 @@ DECODERS = {
 }
 
 
-def _build(name: str, model: Decoder) -> Build:
+def _build(model: Decoder) -> Build:
     def build(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
-        decoding = texts["phase"] == "decode"
-        context = v["ctx"] if decoding else v["seq"]
-        layers = v.get("layers", model.layers)
-        require(
-            name,
-            (
-                context <= model.positions,
-                f"{context} positions, but the model was made for {model.positions}",
-            ),
-        )
-        new = 1 if decoding else v["seq"]
-        tokens = v["batch"] * new
         chosen = {}
         if model.mixture is not None:
             chosen = {"experts": model.mixture.experts, "chosen": model.mixture.chosen}
         run = Run(
             batch=v["batch"],
-            new=new,
-            context=context,
+            new=v["seq"],
+            context=v["ctx"],
             form=texts["form"],
             all_logits=texts["logits"] == "all",
-            loads=loads_of(chosen, texts, tokens) if chosen else (),
+            absorbed=texts["phase"] == DECODE,
+            loads=loads_of(chosen, texts, v["batch"] * v["seq"]) if chosen else (),
         )
+        layers = v.get("layers", model.layers)
         return build_decoder(builder, replace(model, layers=layers), run)
 
     return build
@@ -221,29 +213,13 @@ def _build(name: str, model: Decoder) -> Build:
 
 def _parameters(model: Decoder) -> tuple[Parameter, ...]:
     return (
-        Parameter(
-            name="phase",
-            help="prefill: seq new tokens; decode: one token against ctx cached positions",
-            default="prefill",
-            choices=("prefill", "decode"),
-        ),
+        PHASE,
         Parameter(name="batch", help="sequences", default=1, high=65536),
-        Parameter(name="seq", help="tokens of each sequence", default=512, high=model.positions),
-        Parameter(
-            name="ctx",
-            help="positions in the caches while decoding, the new token's included",
-            default=min(2048, model.positions),
-            low=2,
-            high=model.positions,
-        ),
+        seq(model.positions),
+        ctx(model.positions),
         layers_parameter(model.layers),
         FORM,
-        Parameter(
-            name="logits",
-            help="at the last position of each sequence, or at all",
-            default="last",
-            choices=("last", "all"),
-        ),
+        LOGITS,
         *((SKEW, TRACE) if model.mixture is not None else ()),
         *format_parameters("int8"),
         CACHE,
@@ -255,8 +231,9 @@ ENTRIES = tuple(
         name=name,
         description=description,
         parameters=_parameters(model),
-        build=_build(name, model),
+        build=_build(model),
         exclusive=LOADS,
+        settle=partial(with_positions, name, model.positions),
     )
     for name, (model, description) in DECODERS.items()
 )

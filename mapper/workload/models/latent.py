@@ -1,9 +1,9 @@
 """Multi-head latent attention (DeepSeek-V2, 2024): what is cached is one latent per token.
 
 A latent and the rotary part of its key lie side by side, as do both parts of a query's head.
-New sequences expand latents to keys and values of every head; values are padded to the size of
-keys, as the models' reference implementation does. With a cache, the expanding matrices are
-applied to queries and contexts instead (absorbed), and heads read latents.
+Prefill expands latents, cached ones too, to keys and values of every head; values are padded to the
+size of keys, as the models' reference implementation does. Decoding applies the expanding matrices
+to queries and contexts instead (absorbed), and heads read latents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def latent_attention(
     latents, rope = _latents(builder, name, x, model, model.latent)
     rows = (model.heads * 2 * model.head, model.latent.key_rank)
     up = builder.weight(f"{name}.kv_b.weight", rows)
-    core = _absorbed if run.cached else _expanded
+    core = _absorbed if run.absorbed else _expanded
     context = core(builder, name, chosen, [low, latents, rope, up])
     return _out(builder, name, context, model)
 
@@ -87,11 +87,12 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     heads = Heads(
         batch=run.batch,
         queries=run.new,
-        keys=run.new,
+        keys=run.context,
         groups=model.heads,
         per_group=1,
         size=each,
         value=model.head,
+        causal=True,
     )
     weight = _query_weight(builder, name, model, latent)
     query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
@@ -100,32 +101,53 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     step = product(f"t k, {each}*h+d k -> t {each}*h+d", sizes)
     builder.emit(f"{name}.q_b", step, [low, weight], into=query)
     _rotary_query(builder, name, setting, (low, weight, query), model.head)
-    sizes |= {"k": latent.key_rank}
+    rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
+    first = 0
+    if run.cached:
+        latents = rope = _cached(builder, name, _on_latents(model, latent, run), latents, rope)
+        first = latent.key_rank
+    sizes |= {"t": run.batch * run.context, "k": latent.key_rank}
     for part, what in enumerate("kv"):
         row = f"{2 * model.head}*h+d+{part * model.head}"
         step = product(f"t k, {row} k -> t {part} {each}*h+d", sizes)
         builder.emit(f"{name}.{what}_b", step, [latents, up], into=cache)
-    rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
-    sizes = {"t": run.tokens, "h": model.heads, "d": latent.rope}
-    step = pointwise("copy", "copy", f"t d -> t 0 {each}*h+d+{model.head}", sizes)
+    sizes = {"t": run.batch * run.context, "h": model.heads, "d": latent.rope}
+    step = pointwise("copy", "copy", f"t d+{first} -> t 0 {each}*h+d+{model.head}", sizes)
     builder.emit(f"{name}.k_rope_copy", step, [rope], into=cache)
     return _core(builder, name, run, heads, [query, cache])
+
+
+def _on_latents(model: Decoder, latent: Latent, run: Run) -> Heads:
+    return Heads(
+        batch=run.batch,
+        queries=run.new,
+        keys=run.context,
+        groups=1,
+        per_group=model.heads,
+        size=latent.key_rank + latent.rope,
+        value=latent.key_rank,
+        latent=True,
+        causal=True,
+    )
+
+
+def _cached(builder: Builder, name: str, heads: Heads, latents: str, rope: str) -> str:
+    """The cache of latents and rotary parts, with those of the new tokens in it."""
+    cache = builder.input(f"{name}.kv_cache", heads.cache_shape, builder.formats.cache)
+    cache_update(builder, f"{name}.cache_update", cache, latents, (heads, 0))
+    row = f"{heads.keys}*b+m+{heads.keys - heads.queries}"
+    places = {"b": heads.batch, "m": heads.queries, "d": heads.size - heads.value}
+    text = f"{heads.queries}*b+m d -> {row} d+{heads.value}"
+    step = pointwise("cache_update", "copy", text, places)
+    builder.emit(f"{name}.rope_cache_update", step, [rope], into=cache)
+    return cache
 
 
 def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) -> str:
     model, latent, run, rotation = setting
     low, latents, rope, up = inputs
     rank, each = latent.key_rank, latent.key_rank + latent.rope
-    heads = Heads(
-        batch=run.batch,
-        queries=run.new,
-        keys=run.context,
-        groups=1,
-        per_group=model.heads,
-        size=each,
-        value=rank,
-        latent=True,
-    )
+    heads = _on_latents(model, latent, run)
     weight = _query_weight(builder, name, model, latent)
     sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
     text = f"t k, {model.head + latent.rope}*h+d k -> t {model.head}*h+d"
@@ -135,13 +157,8 @@ def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     step = product(f"t {model.head}*h+d, {2 * model.head}*h+d c -> t {each}*h+c", sizes)
     builder.emit(f"{name}.q_latent", step, [plain, up], into=query)
     _rotary_query(builder, name, setting, (low, weight, query), rank)
-    cache = builder.input(f"{name}.kv_cache", heads.cache_shape, builder.formats.cache)
-    cache_update(builder, f"{name}.cache_update", cache, latents, (heads, 0))
     rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
-    row = f"{run.context}*b+m+{run.context - run.new}"
-    places = {"b": run.batch, "m": run.new, "d": latent.rope}
-    step = pointwise("cache_update", "copy", f"{run.new}*b+m d -> {row} d+{rank}", places)
-    builder.emit(f"{name}.rope_cache_update", step, [rope], into=cache)
+    cache = _cached(builder, name, heads, latents, rope)
     context = _core(builder, name, run, heads, [query, cache])
     width = builder.shape(context)[1] // model.heads
     text = f"t {width}*h+c, {2 * model.head}*h+d+{model.head} c -> t {model.head}*h+d"

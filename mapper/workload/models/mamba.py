@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from mapper.workload.models.blocks import Rows, activate, add, embed, head, norm
-from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
+from mapper.workload.models.phases import LOGITS, NEW, PHASE, with_logits
+from mapper.workload.models.phases import seq as seq_parameter
+from mapper.workload.parameters import Parameter, Value, format_parameters, layers_parameter
 from mapper.workload.single.entry import Build, SingleOperator, require
 from mapper.workload.writing.builder import Builder, pointwise, product
 from mapper.workload.writing.scan import Scan, state_space
 
 Numbers = Mapping[str, int]
 Texts = Mapping[str, str]
+
+#: Tokens of a chunk, as in the released models.
+_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +62,7 @@ class _Block:
 
 def _build(model: Mamba) -> Build:
     def build(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
-        seq = 1 if texts["phase"] == "decode" else v["seq"]
-        chunk = min(v["chunk"], seq)
-        require("mamba2", (seq % chunk == 0, f"seq = {seq} is not a multiple of chunk = {chunk}"))
+        seq, chunk = v["seq"], v["chunk"]
         indices = builder.input("tokens", (v["batch"] * seq,), "int32")
         x, table = embed(builder, "embed", indices, model.vocabulary, model.width)
         for number in range(v.get("layers", model.layers)):
@@ -73,9 +77,20 @@ def _build(model: Mamba) -> Build:
             y = _mixer(block, norm(builder, f"{block.name}.norm", x, "rms_norm"))
             x = add(builder, f"{block.name}.add", x, y)
         x = norm(builder, "norm", x, "rms_norm")
-        return [head(builder, "head", x, table, Rows(count=v["batch"], every=seq, first=seq - 1))]
+        rows = Rows(count=v["batch"], every=seq, first=seq - 1)
+        if texts["logits"] == "all":
+            rows = Rows(count=v["batch"] * seq)
+        return [head(builder, "head", x, table, rows)]
 
     return build
+
+
+def _in_chunks(name: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    """The values with ``seq`` as the phase has it, and ``chunk``, unless given."""
+    seq = int(values.get("seq", NEW[str(values["phase"])]))
+    chunk = int(values.get("chunk", min(_CHUNK, seq)))
+    require(name, (seq % chunk == 0, f"seq = {seq} is not a multiple of chunk = {chunk}"))
+    return with_logits({**values, "seq": seq, "chunk": chunk})
 
 
 def _mixer(block: _Block, x: str) -> str:
@@ -178,19 +193,20 @@ ENTRIES = tuple(
         name=name,
         description=f"Mamba-2, {count} parameters, state-space language model",
         parameters=(
-            Parameter(
-                name="phase",
-                help="prefill: seq new tokens; decode: one, from the state of earlier ones",
-                default="prefill",
-                choices=("prefill", "decode"),
-            ),
+            PHASE,
             Parameter(name="batch", help="sequences", default=1),
-            Parameter(name="seq", help="tokens of each sequence", default=512),
-            Parameter(name="chunk", help="tokens of a chunk of the scan", default=256),
+            seq_parameter(2**31 - 1),
+            Parameter(
+                name="chunk",
+                help="tokens of a chunk of the scan",
+                default_text=f"{_CHUNK}, at most seq",
+            ),
             layers_parameter(model.layers),
+            LOGITS,
             *format_parameters("int8"),
         ),
         build=_build(model),
+        settle=partial(_in_chunks, name),
     )
     for name, (model, count) in MAMBAS.items()
 )

@@ -101,5 +101,5 @@ def _size_parameters(model: Any) -> tuple[Parameter, ...]:
                 continue
             name = size_name(value, axis, dim)
             help_text = f"axis {axis} of input {value.name}"
-            found.setdefault(name, Parameter(name=name, help=help_text))
+            found.setdefault(name, Parameter(name=name, help=help_text, low=0))
     return tuple(found.values())

@@ -21,6 +21,7 @@ from mapper.workload.graph import Workload
 from mapper.workload.onnx_import import operators
 from mapper.workload.onnx_import.control import written_out
 from mapper.workload.onnx_import.file import network_inputs, size_name
+from mapper.workload.onnx_import.packed import packed_weights
 from mapper.workload.onnx_import.tensors import torch_dtype, weight
 from mapper.workload.onnx_import.values import (
     HANDLERS,
@@ -55,7 +56,7 @@ def import_model(model: Any, sizes: Mapping[str, int], *, name: str, dtype: str 
         traced = trace(network, (), inputs, naming=network.naming())
     workload = lower_traced(traced, name=name, dtype=dtype)
     computed = tuple(f"{node}: computed beforehand" for node in network.notes.computed)
-    return replace(workload, folded=(*workload.folded, *computed))
+    return replace(workload, folded=(*workload.folded, *computed, *network.notes.packed))
 
 
 def check_operators(model: Any) -> None:
@@ -119,6 +120,7 @@ class Notes:
     """
 
     computed: dict[str, None] = field(default_factory=dict)
+    packed: tuple[str, ...] = ()
 
 
 class OnnxNetwork(nn.Module):
@@ -128,12 +130,18 @@ class OnnxNetwork(nn.Module):
         super().__init__()
         graph = model.graph
         self._opset = {o.domain: o.version for o in model.opset_import}.get("", 1)
+        self._packed = packed_weights(graph)
         self._shown: dict[str, str] = {}
+        self._beside: dict[str, torch.Tensor] = {}
         self._numbers: dict[str, Known | None] = {}
+        included = {name for packed in self._packed.values() for name in packed.companions}
         for proto in graph.initializer:
+            if proto.name in included:
+                self._beside[proto.name] = weight(proto)[0].data
+                continue
             attribute = self._unique(proto.name)
             self._shown[attribute] = proto.name
-            parameter, self._numbers[attribute] = weight(proto)
+            parameter, self._numbers[attribute] = self._weight(proto)
             self.register_parameter(attribute, parameter)
         self.nodes = nn.ModuleList()
         self._calls: list[tuple[Any, OnnxNode]] = []
@@ -143,12 +151,26 @@ class OnnxNetwork(nn.Module):
             self._calls.append((node, module))
         self._inputs = [value.name for value in network_inputs(model)]
         self._outputs = [value.name for value in graph.output]
-        self.notes = Notes()
+        self.notes = Notes(
+            packed=tuple(
+                f"{name}: read as {packed.dtype}, which includes {', '.join(packed.companions)}"
+                for name, packed in self._packed.items()
+                if packed.companions
+            )
+        )
+
+    def _weight(self, proto: Any) -> tuple[nn.Parameter, Known | None]:
+        packed = self._packed.get(proto.name)
+        if packed is None:
+            return weight(proto)
+        elements = torch.empty(packed.shape, dtype=torch.int8, device="meta")
+        return nn.Parameter(elements, requires_grad=False), None
 
     def naming(self) -> Naming:
         """The file's names of weights and nodes."""
         return Naming(
             parameters=self._shown,
+            formats={name: packed.dtype for name, packed in self._packed.items()},
             modules={
                 f"nodes.{number}": module.shown for number, (_, module) in enumerate(self._calls)
             },
@@ -160,6 +182,7 @@ class OnnxNetwork(nn.Module):
             name: Weight(self.get_parameter(attribute), self._numbers[attribute])
             for attribute, name in self._shown.items()
         }
+        values |= self._beside
         for name in self._inputs:
             values[name] = inputs[_identifier(name)]
         for node, module in self._calls:

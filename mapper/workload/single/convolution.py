@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 
@@ -9,7 +10,13 @@ from mapper.workload.nests import ConvolutionShape, Nest, Window, convolution, g
 from mapper.workload.operators import AffineIndex
 from mapper.workload.parameters import Parameter, format_parameters
 from mapper.workload.single.entry import Build, SingleOperator, require
-from mapper.workload.transposed import Phase, TransposedShape, phase_nest, phases
+from mapper.workload.transposed import (
+    Phase,
+    TransposedAxis,
+    TransposedShape,
+    phase_nest,
+    phases,
+)
 from mapper.workload.writing.builder import Builder, Step
 
 #: Names of the input's and the kernel's sizes, by rank; a missing one is like the one before.
@@ -99,11 +106,17 @@ def _transposed(name: str, rank: int) -> Build:
     def build(builder: Builder, v: Numbers, _: Mapping[str, str]) -> list[str]:
         size, kernel = (_per_axis(v, names) for names in _AXES[rank])
         stride, pad = v["stride"], v["pad"]
-        outputs = tuple((s - 1) * stride - 2 * pad + k for s, k in zip(size, kernel, strict=True))
+        dilation = v["dilation"]
+        outputs = tuple(
+            (s - 1) * stride - 2 * pad + dilation * (k - 1) + 1
+            for s, k in zip(size, kernel, strict=True)
+        )
+        gapless = min(kernel) >= stride and math.gcd(stride, dilation) == 1
+        gaps = f"a kernel of {min(kernel)} leaves gaps at stride {stride}, dilation {dilation}"
         require(
             name,
             *_group_rules(v),
-            (min(kernel) >= stride, f"a kernel of {min(kernel)} leaves gaps at stride {stride}"),
+            (gapless, gaps),
             (min(outputs) >= 1, f"pad = {pad} leaves nothing of the output"),
         )
         shape = TransposedShape(
@@ -111,13 +124,15 @@ def _transposed(name: str, rank: int) -> Build:
             in_channels=v["C"],
             out_channels=v["K"],
             kernel=kernel,
-            stride=(stride,) * rank,
             groups=v["groups"],
         )
         builder.input("input", (v["N"], v["C"], *size))
         builder.weight("weight", (v["C"], v["K"] // v["groups"], *kernel))
         builder.result("output", (v["N"], v["K"], *outputs))
-        axes = [phases(k, stride, pad, o) for k, o in zip(kernel, outputs, strict=True)]
+        axes = [
+            phases(TransposedAxis(kernel=k, stride=stride, padding=pad, dilation=dilation), o)
+            for k, o in zip(kernel, outputs, strict=True)
+        ]
         for number, phase in enumerate(combinations(*axes)):
             nest = _interleaved(phase_nest(shape, phase), phase, stride)
             step = Step(kind=name, operation="mac", nest=nest)
@@ -180,6 +195,7 @@ def _transposed_parameters(rank: int) -> tuple[Parameter, ...]:
         *_sizes(rank),
         Parameter(name="stride", help="distance of neighbouring inputs in the output", default=2),
         Parameter(name="pad", help="outputs cut off on each side", low=0, default=0),
+        Parameter(name="dilation", help="distance of the kernel's elements, all axes", default=1),
         Parameter(name="groups", help="groups", default=1),
         *format_parameters("int8"),
     )

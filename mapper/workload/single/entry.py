@@ -21,7 +21,8 @@ class SingleOperator:
 
     ``build`` gets the whole numbers and the texts among the parameters' values. With
     ``free_sizes``, parameters of one letter that are not listed are sizes of loops. At most one of
-    ``exclusive`` may be given.
+    ``exclusive`` may be given. ``settle`` adds values that follow from others, and refuses those
+    that do not go together.
     """
 
     name: str
@@ -30,13 +31,18 @@ class SingleOperator:
     build: Build
     free_sizes: bool = False
     exclusive: tuple[str, ...] = ()
+    settle: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
 
     def parse(self, given: Mapping[str, str]) -> dict[str, Value]:
         """Checked values of everything given or with a default; all problems at once."""
         only_one_of(self.name, given, self.exclusive)
         sizes = [key for key in given if self.free_sizes and len(key) == 1 and key.isalpha()]
         named = (*self.parameters, *(Parameter(name=key, help="a loop's size") for key in sizes))
-        return parse_parameters(self.name, named, given)
+        values = parse_parameters(self.name, named, given)
+        if self.settle is None:
+            return values
+        settled = self.settle(values)
+        return {each.name: settled[each.name] for each in named if each.name in settled}
 
 
 def single_workload(entry: SingleOperator, values: Mapping[str, Value]) -> Workload:

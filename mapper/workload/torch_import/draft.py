@@ -33,6 +33,7 @@ class Kernel:
     ops_per_point: int = 1
     whole: str = ""
     """A loop along which results depend on all before them."""
+    causal: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -140,7 +141,7 @@ class Draft:
         tensors = tuple(
             Tensor(name=s.name, shape=s.shape, dtype=s.dtype, kind=s.kind)
             for s in self.storages
-            if s.kind == "weight" or s.name in used
+            if (s.kind == "weight" and all(s.shape)) or s.name in used
         )
         return Workload(name=name, tensors=tensors, operators=operators, folded=tuple(self.folded))
 
@@ -183,6 +184,7 @@ def _operator(draft: DraftOperator) -> Operator:
         accumulator_dtype=accumulator_of(dtype) if kernel.operation in _SUMMING else dtype,
         ops_per_point=kernel.ops_per_point,
         whole_dims=frozenset({names[kernel.whole]} if kernel.whole in names else ()),
+        causal=kernel.causal,
     )
 
 

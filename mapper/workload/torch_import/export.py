@@ -17,6 +17,16 @@ from mapper.workload.torch_import import aten
 from mapper.workload.torch_import.aten.contraction import is_plain_product
 from mapper.workload.torch_import.draft import Draft, DraftOperator
 from mapper.workload.torch_import.naming import Naming, call_name, source_line
+from mapper.workload.torch_import.nodes import (
+    aten_name,
+    check_shape,
+    depends_on_data,
+    drop_assertions,
+    first_of,
+    is_constant,
+    is_empty,
+    is_number,
+)
 from mapper.workload.torch_import.registry import LOWERINGS, VIEWS, Call, Value
 from mapper.workload.torch_import.storage import Storage, View, fresh
 
@@ -67,7 +77,7 @@ def trace(
     """
     import torch
 
-    with _quiet(), torch.no_grad():
+    with quiet(), torch.no_grad():
         program = torch.export.export(
             module.eval(), tuple(inputs), dict(keywords or {}), strict=False
         )
@@ -82,12 +92,14 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
 
     ``dtype`` replaces every floating-point format (the network taken as quantized).
     """
+    drop_assertions(traced.program)
     return _Lowering(traced.program, dtype, traced.naming).run(name)
 
 
 def decomposed(program: ExportedProgram) -> ExportedProgram:
     """With operators that nothing lowers written out as torch does, where all that they become is
     known; recurrent layers become their steps."""
+    drop_assertions(program)
     targets = _unknown_targets(program)
     if not targets:
         return program
@@ -139,11 +151,11 @@ def _unknown_targets(program: ExportedProgram) -> set[Any]:
 
 def _is_involved(node: Node) -> bool:
     """An einsum that is more than one product as it stands."""
-    return _aten_name(node) == "aten.einsum" and not is_plain_product(str(node.args[0]))
+    return aten_name(node) == "aten.einsum" and not is_plain_product(str(node.args[0]))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """torch warns about its own internals while tracing; logs and prints what it then raises."""
     sink = io.StringIO()
     disabled = logging.root.manager.disable
@@ -162,7 +174,7 @@ def _changes_shared_value(node: Node) -> bool:
     if schema is None or not schema.is_mutable:
         return False
     source = node.all_input_nodes[0]
-    own = source.op == "call_function" and _aten_name(source) not in VIEWS
+    own = source.op == "call_function" and aten_name(source) not in VIEWS
     return not own or len(source.users) > 1
 
 
@@ -199,7 +211,7 @@ class _Lowering:
             match node.op:
                 case "placeholder":
                     self._values[node] = self._placeholder(node)
-                case "call_function" if node.users:  # others only assert something
+                case "call_function":
                     self._values[node] = self._call(node)
                 case "output":
                     self._mark_outputs(node)
@@ -219,23 +231,24 @@ class _Lowering:
 
     def _parameter(self, name: str, value: torch.Tensor) -> View:
         if name not in self._parameters:
-            dtype = self._name_of(value.dtype)
+            dtype = self._naming.formats.get(name) or self._name_of(value.dtype)
             self._parameters[name] = self._draft.store(name, value.shape, dtype, "weight")
         return fresh(self._parameters[name])
 
     def _call(self, node: Node) -> Value:
         if node.target is operator.getitem:
             return self._item(*node.args)
-        if _is_number(node):
+        if is_number(node):
             return node.meta["val"]  # type: ignore[no-any-return]
-        operation = _aten_name(node)
-        if operation in _FILLED:
+        operation = aten_name(node)
+        if operation in _FILLED or is_empty(node):
             return self._constant(node)
         sources = [self._values[source] for source in node.all_input_nodes]
-        if operation not in VIEWS and all(_is_constant(value) for value in sources):
+        if operation not in VIEWS and all(is_constant(value) for value in sources):
             return self._constant(node)
         before = len(self._draft.operators)
         value: Value = LOWERINGS[operation](self._bind(operation, node))
+        check_shape(node, value)
         if len(self._draft.operators) > before:
             self._producers[node] = self._draft.operators[-1]
         elif operation in VIEWS:
@@ -263,7 +276,7 @@ class _Lowering:
             arguments={name: self._resolve(value) for name, value in nodes.items()},
             name=self._name(node),
             draft=self._draft,
-            dtype=self._name_of(_first(node.meta["val"]).dtype),
+            dtype=self._name_of(first_of(node.meta["val"]).dtype),
             producers=self._producers,
         )
 
@@ -274,7 +287,7 @@ class _Lowering:
 
     def _check_operators(self) -> None:
         """All operators that nothing lowers, each named once."""
-        unbound = [node for node in self._program.graph.nodes if _depends_on_data(node)]
+        unbound = [node for node in self._program.graph.nodes if depends_on_data(node)]
         if unbound:
             first = unbound[0]
             message = (
@@ -290,11 +303,11 @@ class _Lowering:
         """Nodes that nothing lowers, by operator."""
         unknown: dict[str, list[Node]] = {}
         for node in self._program.graph.nodes:
-            if node.op != "call_function" or not node.users or _is_number(node):
+            if node.op != "call_function" or is_number(node):
                 continue
             if node.target is operator.getitem:
                 continue
-            operation = _aten_name(node)
+            operation = aten_name(node)
             if operation not in LOWERINGS | _FILLED and not self._is_known_beforehand(node):
                 unknown.setdefault(operation, []).append(node)
         return unknown
@@ -354,29 +367,3 @@ _FILLED = dict.fromkeys(
     f"aten.{name}"
     for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
 )
-
-
-def _aten_name(node: Node) -> str:
-    """``aten.relu`` for every overload and for the in-place form."""
-    parts = str(node.target).split(".")
-    return ".".join(parts[:2]).rstrip("_") if parts[0] == "aten" else str(node.target)
-
-
-def _depends_on_data(node: Node) -> bool:
-    """Whether a result has a size that is no number."""
-    shape = getattr(node.meta.get("val"), "shape", ())
-    return any(not isinstance(size, int) for size in shape)
-
-
-def _is_number(node: Node) -> bool:
-    """A size or another plain number, which the program computes from its sizes."""
-    return isinstance(node.meta.get("val"), (bool, int, float))
-
-
-def _is_constant(value: Any) -> bool:
-    views = value if isinstance(value, (tuple, list)) else (value,)
-    return all(not isinstance(view, View) or view.storage.constant for view in views)
-
-
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, (tuple, list)) else value

@@ -18,10 +18,12 @@ class Naming:
 
     ``parameters``: from a parameter's path to the name of its tensor (tied weights share one).
     ``modules``: from a module's path to the name of the operators that it consists of.
+    ``formats``: from the name of a tensor to its format, where torch has no type for it.
     """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
 
 def call_name(node: Node, modules: Mapping[str, str]) -> str:

@@ -54,18 +54,13 @@ class Call:
     def sole_producer(self, argument: str) -> DraftOperator | None:
         """The operator that made an argument, if nothing but this call reads its result."""
         node = self.nodes[argument]
-        while len(_readers(node)) == 1:
+        while len(node.users) == 1:
             if node in self.producers:
                 return self.producers[node]
             if not node.all_input_nodes:
                 return None
             node = node.all_input_nodes[0]
         return None
-
-
-def _readers(node: Node) -> list[Node]:
-    """Who uses the value; what has no users itself only asserts something about it."""
-    return [user for user in node.users if user.users or user.op == "output"]
 
 
 Lowering = Callable[[Call], Value]

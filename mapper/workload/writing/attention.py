@@ -34,6 +34,7 @@ class Heads:
     size]``, as in MLA's absorbed form. ``value`` < ``size``: only so many elements of a value
     matter (the rest is padding, or the rotary part of a latent). ``window`` > 0: each query
     sees that many last keys only (its own included), and rows are ``[sequence, position]``.
+    ``causal``: a query sees no key after its own.
     """
 
     batch: int
@@ -45,6 +46,7 @@ class Heads:
     value: int = 0
     window: int = 0
     latent: bool = False
+    causal: bool = False
     causal_chunks: int = 0
 
     @property
@@ -116,6 +118,7 @@ def _softmax(builder: Builder, name: str, heads: Heads, made: str, mask: str | N
         nest=nest(text, heads.sizes("bgrml")),
         ops=SOFTMAX_OPS if mask is None else MASKED_SOFTMAX_OPS,
         whole="l",
+        causal=heads.causal,
     )
     return builder.emit(f"{name}.softmax", step, operands)
 
@@ -162,6 +165,7 @@ def _stream(heads: Heads, first: int, rows: int, keys: int) -> Step:
         whole="d p",
         classes=_CLASSES,
         side=(side,),
+        causal=heads.causal or heads.causal_chunks > 0,
     )
 
 

@@ -13,7 +13,8 @@ from torch import nn
 
 from arch.spec import Architecture
 from dse.scheduling import CUTS, place, schedule
-from mapper.placement_cores import best_placement, tasks_of
+from mapper.core_tasks import tasks_of
+from mapper.placement_cores import best_placement
 from mapper.plan import Plan, Unit
 from mapper.search.cuts import units_of
 from mapper.search.joint import best_cut

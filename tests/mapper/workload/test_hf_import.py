@@ -7,6 +7,7 @@ definition of the same network.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arch.errors import InputError
+from mapper.workload.hf_import.spec import find_hf, hf_workload
 from mapper.workload.load import check_workload, load_workload
 
 transformers = pytest.importorskip("transformers")
@@ -274,3 +276,46 @@ def test_texts_and_images_are_both_embedded() -> None:
     assert "conv2d" in kinds
     assert "lookup" in kinds
     assert {t.name for t in workload.tensors if t.kind == "input"} >= {"input_ids", "pixel_values"}
+
+
+def test_sound_is_as_long_as_asked() -> None:
+    """wav2vec2: every second more adds fifty positions, hence the same products linear in them."""
+    spec = (
+        "hf:wav2vec2:num_hidden_layers=1,hidden_size=32,num_attention_heads=2,"
+        "intermediate_size=48,seconds="
+    )
+    one, two, three = (load_workload(f"{spec}{seconds}").macs for seconds in (1, 2, 3))
+    scores_and_context = 2 * 32 * 50**2
+    assert abs((three - two) - (two - one) - 2 * scores_and_context) < 0.01 * one
+
+
+def test_what_a_model_is_called_with_is_said() -> None:
+    """LLaVA takes images beside its text; its table of pictures replaces rows of the text."""
+    fields = {"num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 64}
+    heads = {"num_attention_heads": 2}
+    model = find_hf("hf:llava:seq=8")
+    assert model is not None
+    parts = {
+        "text_config": {"model_type": "llama", "vocab_size": 50, **fields, **heads},
+        "vision_config": {
+            "model_type": "clip_vision_model",
+            "image_size": 28,
+            "patch_size": 14,
+            **fields,
+            **heads,
+            "num_hidden_layers": 2,
+        },
+    }
+    workload = hf_workload(replace(model, fields=parts))
+    assert "called with input_ids 1x8, pixel_values 1x3x28x28" in workload.folded[0]
+    kinds = [operator.kind for operator in workload.operators]
+    assert kinds.count("masked_scatter") == 1
+    assert "conv2d" in kinds
+
+
+def test_images_in_one_matrix_are_attended_one_by_one() -> None:
+    """Qwen3-VL's vision part: patches of two images, scores only within each."""
+    spec = "hf:qwen3_vl_vision:depth=1,hidden_size=32,num_heads=2,intermediate_size=48,image=64"
+    one, two = (load_workload(f"{spec},batch={batch}") for batch in (1, 2))
+    assert two.macs == 2 * one.macs
+    assert "hidden_states 32x1536" in two.folded[0]

@@ -93,6 +93,81 @@ def test_decoding_reads_every_weight_and_the_cache_once(form: str) -> None:
     assert sum(t.elements for t in caches) == 2 * 80 * batch * ctx * 1024
 
 
+@pytest.mark.parametrize("form", ["parts", "streaming"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_new_tokens_see_all_positions_and_are_cached(phase: str, form: str) -> None:
+    """Matrices once per new token, attention per pair of a new token and a position."""
+    batch, new, ctx, layers, width, hidden = 3, 8, 200, 2, 4096, 14336
+    spec = f"phase={phase},batch={batch},seq={new},ctx={ctx},layers={layers},form={form}"
+    workload = load_workload(f"llama3.1-8b:{spec},logits=last")
+    matrices = layers * (width * width * 2 + 2 * width * 1024 + 3 * width * hidden)
+    attention = layers * 2 * new * ctx * width
+    assert workload.macs == batch * (new * matrices + attention + width * 128256)
+    updates = [o for o in workload.operators if o.kind == "cache_update"]
+    assert sum(o.points for o in updates) == layers * 2 * batch * new * 1024
+
+
+def test_latents_of_earlier_tokens_are_expanded_in_prefill() -> None:
+    """Keys and values of every position; queries, matrices and scores of the new ones."""
+    new, ctx, heads, rank, rope, head = 16, 256, 128, 512, 64, 128
+    workload = load_workload(f"deepseek-v3:seq={new},ctx={ctx},layers=1")
+    core = [o.macs for o in workload.operators if o.kind.startswith("attention")]
+    assert sum(core) == heads * new * ctx * (2 * head + rope)
+    expanding = [workload.operator(f"layers.0.attention.{n}").macs for n in ("k_b", "v_b")]
+    assert expanding == [ctx * heads * head * rank] * 2
+    (cache,) = (t for t in workload.tensors if t.name.endswith("kv_cache"))
+    assert cache.elements == ctx * (rank + rope)
+
+
+def test_a_prompt_in_chunks_is_the_prompt() -> None:
+    """Conservation: matrices compute the same, scores of earlier chunks with later ones are not."""
+    whole = load_workload("llama3.1-8b:layers=1,seq=256")
+    chunks = [
+        load_workload(f"llama3.1-8b:layers=1,seq=64,ctx={ctx}") for ctx in (64, 128, 192, 256)
+    ]
+    skipped = sum(64 * (256 - ctx) for ctx in (64, 128, 192, 256)) * 2 * 4096
+    heads = 3 * 4096 * 128256
+    assert sum(chunk.macs for chunk in chunks) == whole.macs - skipped + heads
+
+
+@pytest.mark.parametrize("name", ["gpt2-medium", "llama3.1-8b", "deepseek-v3", "mamba2-130m"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_no_parameter_of_a_phase_is_ignored(name: str, phase: str) -> None:
+    """Another value of a size is another count."""
+    spec = f"{name}:layers=1,phase={phase}"
+    sizes = {"batch": 2, "seq": 2, "ctx": 768, "layers": 2}
+    if name.startswith("mamba"):
+        del sizes["ctx"]
+    plain = load_workload(spec)
+    for key, value in sizes.items():
+        base = spec.replace("layers=1,", "") if key == "layers" else spec
+        assert load_workload(f"{base},{key}={value}").macs != plain.macs, key
+    if phase == "prefill":
+        assert load_workload(f"{spec},logits=all").macs > plain.macs
+    else:
+        last, every = (
+            load_workload(f"{spec},seq=4,logits={which}").macs for which in ("last", "all")
+        )
+        assert last < every == load_workload(f"{spec},seq=4").macs
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("llama3.1-8b:seq=64,ctx=63", "ctx = 63 must include the 64 new tokens"),
+        ("llama3.1-8b:phase=decode,seq=4096", "ctx = 2048 must include the 4096 new tokens"),
+        ("llama3.1-8b:phase=decode,ctx=1", "nothing is cached before the 1 new tokens"),
+        ("gpt2-medium:ctx=1025", "allowed an integer 1 to 1024"),
+        ("mamba2-130m:phase=decode,ctx=64", "unknown parameter 'ctx'"),
+        ("mamba2-130m:phase=decode,chunk=64", "seq = 1 is not a multiple of chunk = 64"),
+    ],
+)
+def test_tokens_that_cannot_be(spec: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_workload(spec)
+    assert message in str(caught.value)
+
+
 def test_experts_compute_for_the_chosen_tokens_only() -> None:
     tokens = 64
     workload = load_workload(f"mixtral-8x7b:seq={tokens}")

@@ -5,6 +5,7 @@ Their modules are made from configuration objects on the meta device: no weights
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -142,6 +143,38 @@ def test_dense_decoders(name: str) -> None:
     mask = torch.zeros(1, 1, SEQ, SEQ, device="meta")
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         module(tokens, attention_mask=mask, use_cache=False)
+    assert counter.get_total_flops() == 2 * workload.macs
+
+
+def caches(module: Any) -> str:
+    """What a model of this version of the library calls them."""
+    known = inspect.signature(module.forward).parameters
+    return "cache" if "cache" in known else "past_key_values"
+
+
+@pytest.mark.parametrize("name", some(DENSE, "gpt2-xl", "llama3.1-8b"))
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+@pytest.mark.parametrize(("batch", "new", "cached"), [(1, 16, 48), (2, 3, 13)])
+def test_new_tokens_after_cached_ones(
+    name: str, phase: str, batch: int, new: int, cached: int
+) -> None:
+    """A chunk of a prompt, or tokens to be verified, on caches that the library is given."""
+    config = DENSE[name]()
+    config._attn_implementation = "eager"
+    config.num_hidden_layers = 2
+    module = made(config)
+    heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
+    head = config.hidden_size // config.num_attention_heads
+    cache = transformers.DynamicCache()
+    for layer in range(2):
+        earlier = torch.zeros(batch, heads, cached, head, device="meta")
+        cache.update(earlier, earlier, layer)
+    tokens = torch.zeros(batch, new, dtype=torch.int64, device="meta")
+    mask = torch.zeros(batch, 1, new, cached + new, device="meta")
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(tokens, attention_mask=mask, use_cache=True, **{caches(module): cache})
+    spec = f"phase={phase},batch={batch},seq={new},ctx={cached + new},logits=all"
+    workload = load_workload(f"{name}:{spec},layers=2")
     assert counter.get_total_flops() == 2 * workload.macs
 
 

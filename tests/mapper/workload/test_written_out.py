@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from arch.errors import InputError
+from tests.mapper.workload.interpreter import run
 from tests.mapper.workload.test_semantics import Function, assert_same, imported, random
 
 COMPUTED: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] = {
@@ -41,6 +42,20 @@ COMPUTED: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] =
         lambda x, y: functional.interpolate(x, size=(2, 3)) + y,
         ((1, 2, 4, 9), (1, 2, 2, 3)),
     ),
+    "larger by a fraction": (lambda x: functional.interpolate(x, size=(7, 11)), ((1, 2, 4, 9),)),
+    "smaller by a fraction": (
+        lambda x: functional.interpolate(x, size=(3, 4), mode="nearest-exact"),
+        ((1, 2, 4, 9),),
+    ),
+    "columns to an image": (
+        lambda x: functional.fold(x, (4, 6), 2, stride=2),
+        ((2, 12, 6),),
+    ),
+    "overlapping columns": (
+        lambda x: functional.fold(x, (6, 5), (3, 2), (1, 2), (1, 0), (2, 1)),
+        ((2, 18, 9),),
+    ),
+    "columns with gaps": (lambda x: functional.fold(x, (5, 8), 2, stride=3), ((1, 8, 6),)),
     "uneven windows": (lambda x: functional.adaptive_avg_pool2d(x, (3, 4)), ((1, 2, 8, 7),)),
     "uneven largest": (lambda x: functional.adaptive_max_pool2d(x, 5), ((1, 2, 7, 8),)),
     "running sum": (lambda x: torch.cumsum(x, 1), ((2, 5, 3),)),
@@ -56,6 +71,44 @@ COMPUTED: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...]]] =
 def test_they_compute_what_torch_computes(name: str) -> None:
     function, shapes = COMPUTED[name]
     assert_same(Function(function), *(random(*shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(7, 3), (10, 8), (4, 5)])
+def test_interpolation_reads_what_torch_weighs(mode: str, size: tuple[int, int]) -> None:
+    """One element at a time set to one: where it has a weight in torch, it is read here."""
+
+    def resized(x: Tensor) -> Tensor:
+        return functional.interpolate(x, size=size, mode=mode)
+
+    workload = imported(Function(resized), (random(1, 1, 5, 4),))
+    for place in range(20):
+        one = torch.zeros(20, dtype=torch.float64)
+        one[place] = 1
+        image = one.reshape(1, 1, 5, 4)
+        (name,) = [t.name for t in workload.tensors if t.kind == "output"]
+        (given,) = [t.name for t in workload.tensors if t.kind == "input"]
+        read = run(workload, {given: image.numpy()})[name].reshape(size)
+        weighed = resized(image).numpy().reshape(size)
+        assert (read != 0)[weighed != 0].all()
+    taps = {"bilinear": 2, "bicubic": 4}[mode]
+    assert sum(o.points for o in workload.operators) == size[0] * size[1] * taps**2
+
+
+def test_samples_at_places_that_data_says() -> None:
+    """Four neighbours of each place; their weights once for all channels."""
+    module = Function(lambda x, g: functional.grid_sample(x, g))
+    weights, sums = imported(module, (random(2, 3, 5, 6), random(2, 4, 7, 2))).operators
+    assert (weights.kind, weights.points) == ("grid_weights", 2 * 4 * 7 * 2 * 4)
+    assert (sums.kind, sums.points) == ("grid_sample", 2 * 3 * 4 * 7 * 4)
+
+
+def test_a_pool_is_undone_in_its_windows() -> None:
+    def undone(x: Tensor) -> Tensor:
+        return functional.max_unpool2d(*functional.max_pool2d(x, 2, return_indices=True), 2)
+
+    *_, operator = imported(Function(undone), (random(1, 2, 6, 8),)).operators
+    assert (operator.kind, operator.points) == ("max_unpool", 2 * 6 * 8)
 
 
 #: Modules whose products torch counts itself.

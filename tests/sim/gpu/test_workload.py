@@ -12,8 +12,8 @@ from mapper.workload.load import load_workload
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 from sim.gpu.demand import Call
+from sim.gpu.launches import launches
 from sim.gpu.predict import predict
-from sim.gpu.workload import launches
 from sim.kernel_models import evaluate
 from sim.timeline import timeline
 

@@ -13,9 +13,16 @@ from mapper.workload.onnx_import.values import NodeCall, onnx_operator
 
 _UNARY: dict[str, Callable[[torch.Tensor], Any]] = {
     "Abs": torch.abs,
+    "Acos": torch.acos,
+    "Asin": torch.asin,
+    "Atan": torch.atan,
+    "BitwiseNot": torch.bitwise_not,
+    "Ceil": torch.ceil,
     "Cos": torch.cos,
+    "Cosh": torch.cosh,
     "Erf": torch.erf,
     "Exp": torch.exp,
+    "Floor": torch.floor,
     "HardSwish": functional.hardswish,
     "Log": torch.log,
     "Mish": functional.mish,
@@ -23,28 +30,37 @@ _UNARY: dict[str, Callable[[torch.Tensor], Any]] = {
     "Not": torch.logical_not,
     "Reciprocal": torch.reciprocal,
     "Relu": functional.relu,
+    "Round": torch.round,
     "Selu": functional.selu,
     "Sigmoid": torch.sigmoid,
+    "Sign": torch.sign,
     "Sin": torch.sin,
+    "Sinh": torch.sinh,
     "Softplus": functional.softplus,
+    "Softsign": functional.softsign,
     "Sqrt": torch.sqrt,
     "Swish": functional.silu,
+    "Tan": torch.tan,
     "Tanh": torch.tanh,
 }
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b,
     "And": torch.logical_and,
+    "BitwiseAnd": torch.bitwise_and,
+    "BitwiseOr": torch.bitwise_or,
     "Div": lambda a, b: a / b,
     "Equal": lambda a, b: a == b,
     "Greater": lambda a, b: a > b,
     "GreaterOrEqual": lambda a, b: a >= b,
     "Less": lambda a, b: a < b,
     "LessOrEqual": lambda a, b: a <= b,
+    "Mod": torch.remainder,
     "Mul": lambda a, b: a * b,
     "Or": torch.logical_or,
     "Pow": lambda a, b: a**b,
     "Sub": lambda a, b: a - b,
+    "Xor": lambda a, b: torch.ne(a, b),
 }
 
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
@@ -55,10 +71,13 @@ _FOLDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "ReduceL1": functools.partial(torch.linalg.vector_norm, ord=1),
     "ReduceL2": torch.linalg.vector_norm,
     "ReduceMax": torch.amax,
     "ReduceMean": torch.mean,
     "ReduceMin": torch.amin,
+    "ReduceLogSumExp": torch.logsumexp,
+    "ReduceSumSquare": lambda data, **where: (data * data).sum(**where),
     "ReduceSum": torch.sum,
 }
 

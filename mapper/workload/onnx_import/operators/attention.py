@@ -21,8 +21,8 @@ def run_attention(call: NodeCall) -> Any:
     query, key, value = (call.tensor(at) for at in range(3))
     in_rows = query.ndim == 3
     if in_rows:
-        query = _in_heads(query, call.attributes["q_num_heads"])
-        key, value = (_in_heads(each, call.attributes["kv_num_heads"]) for each in (key, value))
+        query = in_heads(query, call.attributes["q_num_heads"])
+        key, value = (in_heads(each, call.attributes["kv_num_heads"]) for each in (key, value))
     if call.has(4):
         key = torch.cat([call.tensor(4), key], dim=2)
         value = torch.cat([call.tensor(5), value], dim=2)
@@ -40,7 +40,7 @@ def run_attention(call: NodeCall) -> Any:
     return (result, key, value)[: call.outputs] if call.outputs > 1 else result
 
 
-def _in_heads(rows: torch.Tensor, heads: int) -> torch.Tensor:
+def in_heads(rows: torch.Tensor, heads: int) -> torch.Tensor:
     return rows.reshape(*rows.shape[:2], heads, -1).transpose(1, 2)
 
 
@@ -50,21 +50,26 @@ def run_rotary(call: NodeCall) -> Any:
     data = call.tensor(0)
     in_rows = data.ndim == 3
     if in_rows:
-        data = _in_heads(data, call.attributes["num_heads"])
+        data = in_heads(data, call.attributes["num_heads"])
     cosines, sines = call.tensor(1), call.tensor(2)
     if call.has(3):
         cosines, sines = (functional.embedding(call.tensor(3).long(), t) for t in (cosines, sines))
-    turned = call.attribute("rotary_embedding_dim", 0) or data.shape[-1]
+    interleaved = bool(call.attribute("interleaved", 0))
+    result = rotated(data, cosines, sines, interleaved=interleaved)
+    return result.transpose(1, 2).flatten(2) if in_rows else result
+
+
+def rotated(
+    data: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, *, interleaved: bool
+) -> torch.Tensor:
+    """Of every head, the first elements turned, two for each angle of a position."""
+    turned = 2 * cosines.shape[-1]
     cosines, sines = (each.unsqueeze(1) for each in (cosines, sines))
     part, rest = data[..., :turned], data[..., turned:]
-    if call.attribute("interleaved", 0):
+    if interleaved:
         first, second = part.reshape(*part.shape[:-1], -1, 2).unbind(-1)
     else:
         first, second = part.chunk(2, dim=-1)
     pair = first * cosines - second * sines, second * cosines + first * sines
-    if call.attribute("interleaved", 0):
-        part = torch.stack(pair, dim=-1).flatten(-2)
-    else:
-        part = torch.cat(pair, dim=-1)
-    result = torch.cat([part, rest], dim=-1) if rest.shape[-1] else part
-    return result.transpose(1, 2).flatten(2) if in_rows else result
+    part = torch.stack(pair, dim=-1).flatten(-2) if interleaved else torch.cat(pair, dim=-1)
+    return torch.cat([part, rest], dim=-1) if rest.shape[-1] else part

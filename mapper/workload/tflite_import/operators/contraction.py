@@ -18,7 +18,14 @@ from mapper.workload.tflite_import.importing import (
 )
 from mapper.workload.torch_import.draft import Kernel
 from mapper.workload.torch_import.storage import View, broadcast, fresh, narrow, permute, reshape
-from mapper.workload.transposed import Phase, TransposedShape, phase_nest, phases
+from mapper.workload.transposed import (
+    Phase,
+    TransposedAxis,
+    TransposedShape,
+    phase_nest,
+    phases,
+    refuse_untouched,
+)
 
 
 @imports("CONV_2D")
@@ -81,7 +88,10 @@ def transposed_convolution(call: Call) -> Sequence[View]:
     call.note("weights stored mirrored, as it reads them")
     output = call.into.store(f"{call.name}.out", target, call.target().dtype, "activation")
     axes = [
-        phases(k, step, max(0, (size - 1) * step + k - out) // 2, out)
+        phases(
+            TransposedAxis(kernel=k, stride=step, padding=max(0, (size - 1) * step + k - out) // 2),
+            out,
+        )
         for k, step, size, out in zip(kernel, stride, data.shape[1:3], target[1:3], strict=True)
     ]
     shape = TransposedShape(
@@ -89,8 +99,8 @@ def transposed_convolution(call: Call) -> Sequence[View]:
         in_channels=data.shape[3],
         out_channels=target[3],
         kernel=kernel,
-        stride=stride,
     )
+    refuse_untouched(axes, f"node {call.name}")
     for number, phase in enumerate(product(*axes)):
         kernel_of_phase = Kernel(
             kind="conv_transpose2d", operation="mac", nest=phase_nest(shape, phase)

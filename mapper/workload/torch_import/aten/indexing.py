@@ -13,7 +13,7 @@ from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.aten.movement import lookup
 from mapper.workload.torch_import.draft import Kernel, point_dims, pointwise
 from mapper.workload.torch_import.registry import Call, Value, lowers
-from mapper.workload.torch_import.storage import View, ViewAxis, broadcast, permute
+from mapper.workload.torch_import.storage import View, ViewAxis, broadcast, narrow, permute
 
 
 @lowers("aten.index_select")
@@ -121,6 +121,24 @@ def _written_at(call: Call, index: View, source: View, dim: int) -> View:
     nest = Nest(extents=extents, inputs=(at(*dims), at(*wanted), at(*row)), output=at(*dims))
     kind = call.operation.removeprefix("aten.")
     return call.emit(Kernel(kind=kind, operation="max", nest=nest), data, index, source)
+
+
+@lowers("aten.masked_scatter")
+def lower_masked_scatter(call: Call) -> Value:
+    """Elements under the mask replaced by those of a list, in order. How many there are depends
+    on data; the list counts as read to its end, or as far as there are places."""
+    data, source = call["self"], call["source"]
+    places, listed = math.prod(data.shape), math.prod(source.shape)
+    flat = [call.draft.reshape(broadcast(call[name], data.shape), (places,)) for name in _PLACED]
+    read = min(places, listed)
+    row = narrow(call.draft.reshape(source, (listed,)), 0, 0, read)
+    nest = Nest(extents={"D0": places}, inputs=(at("D0"),) * 3, output=at("D0"))
+    kernel = Kernel(kind="masked_scatter", operation="max", nest=nest)
+    result = call.draft.emit(call.name, kernel, [*flat, row], (places,), call.dtype)
+    return call.draft.reshape(result, call.shape)
+
+
+_PLACED = ("self", "mask")
 
 
 @lowers("aten.unfold", view=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arch.errors import InputError, Problem
-from mapper.workload.nests import SPATIAL_DIMS, Nest, at
+from mapper.workload.nests import Nest, at
 from mapper.workload.operators import AffineIndex
 from mapper.workload.torch_import.aten.contraction import row_dims
 from mapper.workload.torch_import.aten.edges import concatenate, pad_with_data
@@ -74,69 +74,6 @@ def lower_repeat(call: Call) -> Value:
 def lower_repeat_interleave(call: Call) -> Value:
     dim = call["dim"] % len(call.shape)
     return call.draft.reshape(insert(call["self"], dim + 1, call["repeats"]), call.shape)
-
-
-@lowers("aten.upsample_nearest1d", "aten.upsample_nearest2d", "aten.upsample_nearest3d")
-def lower_nearest_upsampling(call: Call) -> Value:
-    """By whole factors: each element is repeated along each axis, or every so manieth is taken."""
-    view: View = call["input"] if "input" in call.arguments else call["self"]
-    for axis in reversed(range(2, len(call.shape))):
-        large, small = view.shape[axis], call.shape[axis]
-        if large > small and large % small == 0:
-            view = narrow(view, axis, 0, small, large // small)
-            continue
-        view = insert(view, axis + 1, _whole_factor(call, call.shape[axis], view.shape[axis]))
-    return call.draft.reshape(view, call.shape)
-
-
-#: Neighbours along each axis that an element is interpolated from.
-_INTERPOLATED = {
-    "aten.upsample_linear1d": 2,
-    "aten.upsample_bilinear2d": 2,
-    "aten.upsample_trilinear3d": 2,
-    "aten.upsample_bicubic2d": 4,
-}
-
-
-@lowers(*_INTERPOLATED)
-def lower_interpolation(call: Call) -> Value:
-    """By whole factors: each element is a weighted sum of its neighbours (multiply and add).
-
-    ``P`` runs over the input, ``F`` over the elements between two of its positions.
-    """
-    data: View = call["input"] if "input" in call.arguments else call["self"]
-    rank = len(call.shape) - 2
-    factors = [_whole_factor(call, *pair) for pair in zip(call.shape, data.shape, strict=True)]
-    outputs, kernels = SPATIAL_DIMS[rank]
-    between = tuple(f"F{dim}" for dim in outputs)
-    taps = _INTERPOLATED[call.operation]
-    extents = dict(zip(("N", "C", *outputs), data.shape, strict=True))
-    extents |= dict(zip(between, factors[2:], strict=True))
-    extents |= dict.fromkeys(kernels, taps)
-    before = taps // 2 - 1
-    windows = (
-        AffineIndex(((p, 1), (r, 1)), -before) for p, r in zip(outputs, kernels, strict=True)
-    )
-    places = (
-        AffineIndex(((p, factor), (f, 1)))
-        for p, f, factor in zip(outputs, between, factors[2:], strict=True)
-    )
-    nest = Nest(
-        extents=extents, inputs=((*at("N", "C"), *windows),), output=(*at("N", "C"), *places)
-    )
-    kind = call.operation.removeprefix("aten.")
-    return call.emit(Kernel(kind=kind, operation="mean", nest=nest, ops_per_point=2), data)
-
-
-def _whole_factor(call: Call, large: int, small: int) -> int:
-    factor, rest = divmod(large, small)
-    if rest:
-        message = (
-            f"{call.name}: resizing an axis from {small} to {large} cannot be imported; allowed: "
-            "whole factors"
-        )
-        raise InputError(Problem(message, where="workload"))
-    return factor
 
 
 @lowers("aten.slice_scatter")

@@ -21,6 +21,7 @@ from mapper.workload.torch_import.storage import (
     "aten._unsafe_view",
     "aten.reshape",
     "aten.view_as",
+    "aten.reshape_as",
     "aten.flatten",
     "aten.unflatten",
     "aten.squeeze",
