@@ -11,7 +11,7 @@ import numpy as np
 from arch.errors import InputError, Problem
 from sim.gpu import attention, between, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
-from sim.gpu.correction import Corrections, corrected
+from sim.gpu.correction import Corrections, corrected, factors
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
 from sim.gpu.power import Load, Machine, Steady, joined_prices, prices_of, steady
 
@@ -107,8 +107,16 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     for (key, dtype, _), members in groups.items():
         constants = model.constants[key]
         demand = MODELS[members[0].kind].demand(members, constants, model.chip)
-        demands.append(corrected(demand, members, model.corrections, model.chip))
-        prices.append(prices_of(dtype, len(members), constants, power))
+        price = prices_of(dtype, len(members), constants, power)
+        factor = factors(demand, members, model.corrections, model.chip)
+        if factor is not None:
+            # The trees were fitted to times at the clock that the limit allows: where it counts, so
+            # does the energy.
+            hot = model.machine.exceeds(demand, price)
+            price = price.scaled(np.where(hot, factor, 1.0))
+            demand = corrected(demand, factor)
+        demands.append(demand)
+        prices.append(price)
     return Load(
         demand=joined(demands),
         owner=np.concatenate([np.array(numbers) for numbers in owners.values()]),
