@@ -99,7 +99,7 @@ def in_parts(operators: Sequence[Operator]) -> bool:
 def reason_against(operators: Sequence[Operator], readers: Mapping[str, int]) -> str:
     """Why no fused kernel computes the first three; empty if one does."""
     if any(readers[name] > 1 for name in inside(operators[:3])):
-        return f"the backward pass reads its scores{APART}"
+        return f"its scores are read elsewhere too (as by a backward pass){APART}"
     return _too_wide(_shape(operators[0]).width)
 
 
