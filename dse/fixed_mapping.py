@@ -22,7 +22,7 @@ from mapper.hierarchy import Execution, execution
 from mapper.legality import MappingError
 from mapper.mapping import Loop, Mapping, Spatial, Stage
 from mapper.search.constraints import Constraint
-from mapper.search.exact import SearchResult, map_execution
+from mapper.search.exact import ROUNDING, SearchResult, map_execution
 from mapper.search.presets import PRESETS, map_preset
 from mapper.search.space import constrained_orders
 from mapper.workload.graph import Workload
@@ -156,7 +156,8 @@ def _searched(run: Execution, asked: str | Constraint, goal: Goal) -> SearchResu
 
 
 def _priced(alone: Workload, mapping: Mapping, goal: Goal) -> SearchResult:
-    """A mapping of the workload's only operator, beside the best one."""
+    """A mapping of the workload's only operator, beside the best one of the mapspace, which it need
+    not be in."""
     (operator,) = alone.operators
     try:
         mappings = {operator.name: mapping}
@@ -172,9 +173,9 @@ def _priced(alone: Workload, mapping: Mapping, goal: Goal) -> SearchResult:
     return SearchResult(
         mapping=mapping,
         calls=best.calls + 1,
-        optimal=reached <= best.objective_value * (1 + 1e-9),
+        optimal=abs(reached / best.objective_value - 1) <= ROUNDING,
         objective_value=reached,
-        lower_bound=min(best.objective_value, reached),
+        lower_bound=best.objective_value,
     )
 
 

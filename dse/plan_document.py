@@ -24,6 +24,8 @@ def schedule_document(found: Schedule) -> dict[str, Any]:
         "energy_pj": found.cost.energy_pj,
         "lower_bound": found.lower_bound,
         "gap": found.gap,
+        "cut_gap": found.cut_gap,
+        "cuts_left_out": found.thinned.ways,
         "calls": found.calls,
         "bytes_saved": found.bytes_saved,
         "peak_live_bytes": found.order.peak_bytes,

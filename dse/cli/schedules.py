@@ -99,10 +99,20 @@ def totals(found: Schedule) -> Iterator[tuple[str, str]]:
     yield "EDP", _gain(before.value("edp") / after.value("edp"))
     yield "saved", f"{format_size(found.bytes_saved)} not written to and read from outside"
     yield "gap", f"{100 * found.gap:.1f} % above what no schedule of any kind could beat"
+    yield "cut", _cut(found)
     order = found.order
     proof = "no order has less" if order.optimal else f"at least {_size(order.lower_bound_bytes)}"
     yield "live bytes", f"{_size(order.peak_bytes)} at most in this order ({proof})"
     yield "calls", f"{found.calls:,} evaluations"
+
+
+def _cut(found: Schedule) -> str:
+    """Given each unit's plan, are there better ways to cut the network into units?"""
+    ways = found.thinned.ways
+    if not ways:
+        return "no other way to cut into the units considered is better"
+    gap = f"{100 * found.cut_gap:.1f} %"
+    return f"{ways:,} ways not followed to the end, which could be up to {gap} better"
 
 
 def _size(size_bytes: int) -> str:

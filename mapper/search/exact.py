@@ -23,6 +23,9 @@ from mapper.search.terms import with_terms
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
 
+#: Two models that add up the same energies in another order differ by less than this share.
+ROUNDING = 1e-9
+
 OBJECTIVES = {"latency": pricing.LATENCY, "energy": pricing.ENERGY, "edp": pricing.EDP}
 
 
@@ -32,7 +35,8 @@ class SearchResult:
 
     ``calls`` counts evaluations of the cost function, bounds of partial mappings included.
     ``objective_value`` is picoseconds, picojoules or their product; ``lower_bound`` is proven
-    for the whole mapspace, so ``optimal`` means that both are equal.
+    for the mapspace that docs/mapping_search.md states, so ``optimal`` means that both are equal.
+    A mapping that was given may be ``outside`` that mapspace, and cost less than all in it.
     """
 
     mapping: Mapping
@@ -45,6 +49,11 @@ class SearchResult:
     def gap(self) -> float:
         """How far the mapping can be from the optimum, relative to the lower bound."""
         return self.objective_value / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def outside(self) -> bool:
+        """Is it better than the bound, so that it is in no mapspace that the bound is for?"""
+        return self.gap < -ROUNDING
 
 
 def map_operator(

@@ -3,8 +3,9 @@
 A dynamic program over the operators in the order that keeps the fewest bytes live. A label is a
 way to run the operators so far; labels that leave the same tensors on the chip compete. For
 latency or energy the better one stays, for their product all that no other beats in both, less
-those that cannot end below the best known plan. The plan that fuses and keeps nothing is one of
-the ways, so the result is never worse.
+those that cannot end below the best known plan; where more than ``MOST_LABELS`` are left, evenly
+spread ones are followed, and what the others could lead to at best is kept (``Thinned``). The plan
+that fuses and keeps nothing is one of the ways, so the result is never worse.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from mapper.cost import InfeasibleError
 from mapper.order import Order, best_order, reordered
@@ -45,8 +47,18 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Thinned:
+    """Ways that were left out because there were too many, and the objective that none of them
+    could end below."""
+
+    ways: int
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """The best plan found; ``unfused`` is what the plain one costs, ``bound`` what none beats."""
+    """The best plan found; ``unfused`` is what the plain one costs, ``bound`` what none beats;
+    ``thinned`` are the ways to cut and to keep that were not followed to the end."""
 
     plan: Plan
     order: Order
@@ -56,6 +68,13 @@ class Schedule:
     objective: str
     calls: int
     bytes_saved: int
+    thinned: Thinned
+
+    @property
+    def cut_gap(self) -> float:
+        """How far the plan can be from the best way to cut and to keep, given each unit's plan."""
+        value = self.cost.value(self.objective)
+        return max(0.0, value / self.thinned.bound - 1) if self.thinned.ways else 0.0
 
     @property
     def lower_bound(self) -> float:
@@ -88,6 +107,7 @@ class _Label:
 
 
 Kept = frozenset[str]
+Item = TypeVar("Item")
 
 
 def best_schedule(setting: Setting, options: Options | None = None) -> Schedule:
@@ -132,6 +152,7 @@ class _Program:
         self.last_use = _last_uses(self.workload)
         count = len(self.workload.operators)
         self.rest = [shared.least.from_operator(at) for at in range(count + 1)]
+        self.thinned = Thinned(ways=0, bound=math.inf)
 
     def solve(self, order: Order) -> Schedule:
         plain = self._plain()
@@ -153,6 +174,7 @@ class _Program:
             objective=self.setting.objective,
             calls=self.mapped.calls,
             bytes_saved=plan.bytes_saved(self.workload),
+            thinned=self.thinned,
         )
 
     def _value(self, cost: Cost) -> float:
@@ -197,7 +219,16 @@ class _Program:
                 continue
             if self._value(label.cost.plus(rest)) < worst * (1 + 1e-12):
                 front.append(label)
-        return _thinned(front)
+        return self._thinned(front, rest)
+
+    def _thinned(self, front: list[_Label], rest: Cost) -> list[_Label]:
+        kept, out = spread(front, MOST_LABELS)
+        if out:
+            least = min(self._value(label.cost.plus(rest)) for label in out)
+            self.thinned = Thinned(
+                ways=self.thinned.ways + len(out), bound=min(self.thinned.bound, least)
+            )
+        return kept
 
     def _steps(self, at: int, kept: Kept) -> Iterator[_Step]:
         """Every unit that can come next."""
@@ -278,11 +309,14 @@ class _Step:
     kept: Kept
 
 
-def _thinned(front: list[_Label]) -> list[_Label]:
-    if len(front) <= MOST_LABELS:
-        return front
-    step = (len(front) - 1) / (MOST_LABELS - 1)
-    return [front[round(number * step)] for number in range(MOST_LABELS)]
+def spread(every: list[Item], most: int) -> tuple[list[Item], list[Item]]:
+    """Evenly spread ones of more than ``most``, and those left out."""
+    if len(every) <= most:
+        return every, []
+    step = (len(every) - 1) / (most - 1)
+    kept = {round(number * step) for number in range(most)}
+    left_out = [item for number, item in enumerate(every) if number not in kept]
+    return [every[number] for number in sorted(kept)], left_out
 
 
 def _last_uses(workload: Workload) -> dict[str, int]:

@@ -105,6 +105,10 @@ class Operator:
     how often the unit issues for a point; ``whole_dims`` are never cut into tiles in a shared
     memory (a softmax needs its row, a streaming attention its head); ``dim_classes`` replace
     the classes that follow from the accesses; ``side`` is what other units do meanwhile.
+
+    ``causal`` marks an attention (its softmax, if it is in parts) whose queries are the last of
+    its positions and see no later keys. Loop nests compute hidden scores nevertheless; kernels
+    that skip them need to know.
     """
 
     name: str
@@ -119,6 +123,7 @@ class Operator:
     whole_dims: frozenset[str] = frozenset()
     dim_classes: tuple[tuple[str, str], ...] = ()
     side: tuple[SideWork, ...] = ()
+    causal: bool = False
 
     @property
     def points(self) -> int:

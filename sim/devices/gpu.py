@@ -19,9 +19,10 @@ from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetr
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
 from sim.gpu.constants import gpu_model
-from sim.gpu.launches import notes_of
+from sim.gpu.launches import kernel_groups, never_written, notes_of
 from sim.gpu.workload import GpuRun, run_workload
 from sim.kernel_models import kernel_model
+from sim.memory import peak_live_bytes, size_bytes
 from sim.prices import prices
 
 _Part = TypeVar("_Part", bound=Component)
@@ -130,24 +131,14 @@ PJ_PER_UJ = 1e6
 def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metrics:
     """The metrics of a workload on a GPU, repeated without a pause.
 
-    Raises ``InfeasibleError`` if its weights and inputs do not fit into the HBM.
+    Raises ``InfeasibleError`` if its weights and what is alive at the worst moment do not fit into
+    the HBM.
     """
+    store = _part(architecture, Hbm)
+    needed = _held(workload, architecture, store)
     chip = chip_of(architecture)
     board = _part(architecture, Board)
     found = run_workload(workload, gpu_model(chip), board.epilogues)
-    store = _part(architecture, Hbm)
-    held = sum(t.elements * t.bits for t in workload.tensors if t.kind in ("weight", "input"))
-    needed = int(-(-held // 8))
-    if needed > store.size_bytes:
-        raise InfeasibleError(
-            limit=store.name,
-            needed=needed,
-            allowed=store.size_bytes,
-            detail=(
-                f"bytes: weights and inputs take {format_size(needed)}, {architecture.name} has "
-                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
-            ),
-        )
     times = {"roofline": found.least_us, "analytical": found.times_us, "event": found.event_us}
     latencies = [round(float(us) * PS_PER_US) for us in times[fidelity]]
     operators = tuple(
@@ -156,6 +147,25 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
     )
     whole = _assembled(workload, architecture, fidelity, {store.name: needed}, operators)
     return replace(whole, notes=notes_of(found.launches))
+
+
+def _held(workload: Workload, architecture: Architecture, store: Hbm) -> int:
+    """Bytes of the HBM that are needed; scores of fused attention never get there."""
+    groups = kernel_groups(workload)
+    needed = peak_live_bytes(workload, never_written(groups), groups)
+    if needed > store.size_bytes:
+        parameters = sum(size_bytes(t) for t in workload.tensors if t.kind == "weight")
+        raise InfeasibleError(
+            limit=f"capacity of {store.name} in bytes",
+            needed=needed,
+            allowed=store.size_bytes,
+            detail=(
+                f"weights take {format_size(parameters)}, what is alive besides at the worst "
+                f"moment {format_size(needed - parameters)}, {architecture.name} has "
+                f"{format_size(store.size_bytes)}; smaller batch, context or number format?"
+            ),
+        )
+    return needed
 
 
 def _operator(
@@ -216,7 +226,7 @@ def _gap(number: int, latency_ps: int, found: GpuRun) -> dict[str, int]:
     rounds of blocks that do not overlap with each other."""
     analytical_ps = round(float(found.times_us[number]) * PS_PER_US)
     gap_ps = latency_ps - analytical_ps
-    dispatch_ps = min(gap_ps, round(float(found.dispatch_us[number]) * PS_PER_US))
+    dispatch_ps = max(0, min(gap_ps, round(float(found.dispatch_us[number]) * PS_PER_US)))
     rest_ps = gap_ps - dispatch_ps
     return {cause: ps for cause, ps in (("dispatch", dispatch_ps), ("rounds", rest_ps)) if ps}
 

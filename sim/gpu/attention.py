@@ -53,9 +53,18 @@ def _traffic(calls: Sequence[Call]) -> Array:
     return np.asarray(b * d * size * 2 * (h * sq + hkv * skv))
 
 
-def _steps(query_tiles: Array, key_tiles: Array, causal: Array) -> Array:
+def _past(calls: Sequence[Call]) -> Array:
+    """Keys before the first query's own, where a causal mask sees those too: chunked prefill.
+
+    None as ``is_causal`` of torch has it: its first query sees the first key alone.
+    """
+    return np.array([float(call.params.get("past", 0)) for call in calls])
+
+
+def _steps(query_tiles: Array, key_tiles: Array, causal: Array, past_tiles: Array) -> Array:
     """Key tiles that the query tiles of one head visit: all, or those up to the diagonal."""
-    triangle = np.minimum(query_tiles * (query_tiles + 1) / 2, query_tiles * key_tiles)
+    triangle = query_tiles * (query_tiles + 1) / 2 + query_tiles * past_tiles
+    triangle = np.minimum(triangle, query_tiles * key_tiles)
     return np.where(causal > 0, triangle, query_tiles * key_tiles)
 
 
@@ -63,7 +72,8 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     b, h, sq, skv, d, causal = sizes(calls, "B", "H", "Sq", "Skv", "D", "causal")
     depth = _head_depth(d)
     query_tiles, key_tiles = np.ceil(sq / QUERY_TILE), np.ceil(skv / KEY_TILE)
-    per_head = _steps(query_tiles, key_tiles, causal)
+    past_tiles = _past(calls) / KEY_TILE
+    per_head = _steps(query_tiles, key_tiles, causal, past_tiles)
     tiles = b * h * query_tiles
     rate = np.array([chip.rate(c.dtype) for c in calls]) * constants["rate"]
     products = 2 * QUERY_TILE * KEY_TILE * depth / rate / chip.efficiency
@@ -71,11 +81,16 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     step_us = (products + exponentials) / chip.clock_mhz
     mean_steps = per_head / query_tiles
     even = tiles / chip.sms
-    waves = np.where(causal > 0, np.maximum(1, even + constants["tail"]), np.ceil(even))
-    longest = np.where((causal > 0) & (even <= 1), np.minimum(query_tiles, key_tiles), mean_steps)
+    # Tiles of a triangle are of all lengths; keys before it are the same for all.
+    uneven = np.minimum(1, query_tiles * (query_tiles + 1) / 2 / per_head)
+    waves = np.where(causal > 0, np.maximum(1, even + constants["tail"] * uneven), np.ceil(even))
+    last = np.minimum(query_tiles + np.ceil(past_tiles), key_tiles)
+    longest = np.where((causal > 0) & (even <= 1), last, mean_steps)
     tile_us = constants["tile_us"] + constants["depth_us"] * depth / 128
     moved = _traffic(calls)
     core = waves * (longest * step_us + tile_us)
+    unmasked = np.ceil(even) * (key_tiles * step_us + tile_us)
+    core = np.where(past_tiles > 0, np.minimum(core, unmasked), core)
     demand = _demand(
         calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth
     )
@@ -87,14 +102,18 @@ def _plain(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     """On the CUDA cores: 64 queries a block, 64 keys a step; blocks on one SM share its pipes."""
     b, h, sq, skv, d, causal = sizes(calls, "B", "H", "Sq", "Skv", "D", "causal")
     query_tiles, key_tiles = np.ceil(sq / PLAIN_TILE), np.ceil(skv / PLAIN_TILE)
-    per_head = _steps(query_tiles, key_tiles, causal)
+    past_tiles = _past(calls) / PLAIN_TILE
+    per_head = _steps(query_tiles, key_tiles, causal, past_tiles)
     blocks = b * h * query_tiles
     per_sm = np.ceil(blocks / chip.sms)
-    steps = np.where(per_sm <= 1, np.minimum(query_tiles, key_tiles), per_head / query_tiles)
+    last = np.minimum(query_tiles + np.ceil(past_tiles), key_tiles)
+    steps = np.where(per_sm <= 1, last, per_head / query_tiles)
     steps = np.where(causal > 0, steps, key_tiles)
     work = constants["work_us"] + constants["depth_us"] * d / 128
     step_us = (constants["latency_us"] ** 3 + (per_sm * work) ** 3) ** (1 / 3)
-    core = (steps * step_us + per_sm * constants["tile_us"]) / chip.efficiency
+    # Constants are of 128 lanes at 1980 MHz (an H200).
+    slower = 128 * 1980 / (chip.fma * chip.clock_mhz)
+    core = (steps * step_us + per_sm * constants["tile_us"]) * slower / chip.efficiency
     macs = 2 * b * h * per_head * PLAIN_TILE**2 * d
     return _demand(calls, _traffic(calls), core, constants, chip, macs)
 

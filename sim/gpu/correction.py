@@ -38,29 +38,34 @@ def fitted_corrections() -> Corrections:
 
 def least_us(demand: Demand, calls: Sequence[Call], chip: Chip) -> Array:
     """What the peaks of HBM and arithmetic units alone would take."""
-    rates = [_peak(call, chip) for call in calls]
+    rates = [peak_rate(call, chip) for call in calls]
     arithmetic = demand.macs / (np.array(rates) * chip.sms * chip.clock_mhz)
     return np.maximum(arithmetic, demand.hbm_bytes / chip.hbm_bytes_per_us)
 
 
-def _peak(call: Call, chip: Chip) -> float:
+def peak_rate(call: Call, chip: Chip) -> float:
+    """Multiply-adds of an SM in a cycle."""
     if call.kind == "conv2d" and call.dtype == "fp32":
         return chip.mma["bf16"] * TF32_SHARE
     return chip.rate(call.dtype)
 
 
-def corrected(
+def factors(
     demand: Demand, calls: Sequence[Call], corrections: Corrections, chip: Chip
-) -> Demand:
-    """The same work in the corrected time; calls are of one kind."""
+) -> Array | None:
+    """How much longer the calls take than ``demand`` says; they are of one kind."""
     group = group_of(calls[0].kind)
     if group is None or group not in corrections:
-        return demand
+        return None
     time_us = demand.time_us()
     logs = corrections[group].total(features(calls, time_us))
     wanted = time_us * np.exp(np.clip(logs, -MOST_LOG, MOST_LOG))
     least = np.minimum(least_us(demand, calls, chip), time_us)
-    factor = np.maximum(wanted, least) / time_us
+    return np.asarray(np.maximum(wanted, least) / time_us)
+
+
+def corrected(demand: Demand, factor: Array) -> Demand:
+    """The same work in ``factor`` times the time."""
     return replace(
         demand,
         core_us=demand.core_us * factor,

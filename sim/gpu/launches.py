@@ -15,41 +15,32 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
+from sim.gpu.attention_call import (
+    CHUNK,
+    FUSED_ATTENTION,
+    SCORES,
+    attention_launches,
+    in_parts,
+    inside,
+    reason_against,
+)
 from sim.gpu.chip import BYTES
 from sim.gpu.conv_call import TRANSPOSED, convolution_call, is_convolution, shape_of
 from sim.gpu.demand import Call
+from sim.gpu.formats import product_format, spared_weights, wide
+from sim.gpu.launch import Launch as Launch
+from sim.gpu.launch import noted
 from sim.gpu.moving import LOOKUP, STREAMED_BYTES, in_order_of, moving, touched
 
 FUSED, EAGER = "fused", "eager"
-SCORES, SOFTMAX, CONTEXT = "attention_scores", "softmax", "attention_context"
 #: The one structure of zeros that tensor cores have instructions for.
 SPARSE = "2:4"
-#: Both products in one operator; its loop ``p`` runs over the two.
-STREAMING = "attention"
-#: What the loops of attention run over, by the names of importers (capitals) and of operators of
-#: our own; loops of other names by what they index.
-ATTENTION_LOOPS = {
-    "B": "batch",
-    "H": "groups",
-    "G": "repeats",
-    "M": "queries",
-    "L": "keys",
-    "D": "width",
-    "b": "batch",
-    "g": "groups",
-    "r": "repeats",
-    "m": "queries",
-    "l": "keys",
-    "d": "width",
-    "p": "products",
-}
-ATTENTION_CLASSES = {"b": "groups", "m": "queries", "n": "keys", "k": "width"}
 #: A note of an importer: what became part of the operator that it names last.
 FOLDED = re.compile(r"(?P<what>.+): (?P<why>.+) on the output path of (?P<operator>\S+)")
 BIAS = "bias added"
@@ -59,39 +50,18 @@ EAGER_KINDS = {"scale and shift merged": "batch_norm", BIAS: "bias"}
 AFTER = " / "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """One kernel: the operator it is named after, and its multiply-accumulates.
-
-    ``useful_macs`` leaves out those that a causal mask sets to zero. ``beside_bytes`` are read by
-    its epilogue. ``note`` says in which way it is not what the operator is.
-    """
-
-    name: str
-    call: Call
-    macs: int
-    beside_bytes: int = 0
-    note: str = ""
-
-    @property
-    def useful_macs(self) -> float:
-        p = self.call.params
-        if not p.get("causal"):
-            return float(self.macs)
-        return float(self.macs * (1 - (p["Sq"] - 1) / (2 * p["Skv"])))
-
-
 def launches(workload: Workload, epilogues: str = FUSED) -> Iterator[Launch]:
     """The kernels of a workload."""
     after = _eager_kernels(workload) if epilogues == EAGER else {}
     sums = _residual_sums(workload) if epilogues == FUSED else {}
-    inside = {operator.name for operator in sums.values()}
-    for group in _groups(workload):
-        if group[0].name in inside:
+    done = {operator.name for operator in sums.values()}
+    for group, note in _groups(workload):
+        if group[0].name in done:
             continue
-        launch = _launch_of(workload, group)
+        *before, launch = _launches_of(workload, group, note)
         if group[0].name in sums:
             launch = _with_sum(workload, launch, sums[group[0].name], group[0])
+        yield from before
         yield launch
         yield from _following(group[-1], workload, after.get(group[-1].name, []), launch)
 
@@ -108,20 +78,33 @@ def notes_of(found: Sequence[Launch]) -> tuple[str, ...]:
     )
 
 
-def _groups(workload: Workload) -> Iterator[Sequence[Operator]]:
-    """Operators that one kernel computes together."""
+def kernel_groups(workload: Workload) -> list[Sequence[Operator]]:
+    """Operators that run together, in order."""
+    return [group for group, _ in _groups(workload)]
+
+
+def never_written(groups: Sequence[Sequence[Operator]]) -> frozenset[str]:
+    """Tensors that stay within kernels: what fused attention has between its products."""
+    return frozenset(name for group in groups if group[0].kind == SCORES for name in inside(group))
+
+
+def _groups(workload: Workload) -> Iterator[tuple[Sequence[Operator], str]]:
+    """Operators that one kernel computes together, and why others are not that could be."""
     operators = workload.operators
+    readers = Counter(access.tensor for o in operators for access in o.inputs)
     number = 0
     while number < len(operators):
-        fused = operators[number : number + 3]
+        kind, note = operators[number].kind, ""
+        near = operators[number : number + 3]
         count = 1
-        if [o.kind for o in fused] == [SCORES, SOFTMAX, CONTEXT]:
-            count = 3
-        elif operators[number].kind.startswith(TRANSPOSED):
-            count = _phases(operators[number:])
-        elif operators[number].operation == "copy" and operators[number].kind != LOOKUP:
+        if kind == CHUNK or (operators[number].operation == "copy" and kind != LOOKUP):
             count = _parts(operators[number:])
-        yield operators[number : number + count]
+        elif kind.startswith(TRANSPOSED):
+            count = _phases(operators[number:])
+        elif in_parts(near):
+            note = reason_against(near, readers)
+            count = 1 if note else 3
+        yield operators[number : number + count], note
         number += count
 
 
@@ -137,108 +120,104 @@ def _phases(operators: Sequence[Operator]) -> int:
 
 
 def _parts(operators: Sequence[Operator]) -> int:
-    """How many copies from the first on fill one tensor: one kernel joins what they read."""
+    """How many from the first on fill one tensor: one kernel joins what copies read, and another
+    computes all chunks of an attention."""
     first = operators[0]
     same = ((o.kind, o.output.tensor) == (first.kind, first.output.tensor) for o in operators)
     return sum(1 for _ in takewhile(bool, same))
 
 
-def _launch_of(workload: Workload, group: Sequence[Operator]) -> Launch:
+def _launches_of(workload: Workload, group: Sequence[Operator], note: str) -> Iterator[Launch]:
     first = group[0]
-    if first.kind == SCORES and len(group) > 1:
-        return _attention(workload, group)
-    if is_convolution(first) and _structure(workload, first) is None:
-        shape = shape_of(first)
-        whole = replace(shape, images=shape.images * len(group))
-        call, note = convolution_call(whole, _dtype(workload, first))
-        if len(group) > 1:
-            note = ", ".join(filter(None, [f"{len(group)} phases: as one convolution", note]))
-        macs = sum(operator.macs for operator in group)
-        return Launch(name=first.name, call=call, macs=macs, note=note)
-    launch = _launch(workload, first)
-    if len(group) > 1:
-        each = [_launch(workload, operator).call.params for operator in group]
-        whole_params = {key: sum(params[key] for params in each) for key in ("n", "moved")}
-        return replace(launch, call=replace(launch.call, params=whole_params))
-    return launch
-
-
-def _attention(workload: Workload, fused: Sequence[Operator]) -> Launch:
-    scores, softmax, context = fused
-    causal = f"causal mask applied by {softmax.name}" in workload.folded
-    return Launch(
-        name=scores.name.removesuffix("scores") + "attention",
-        call=_sdpa(workload, scores, causal=causal),
-        macs=scores.macs + context.macs,
-    )
-
-
-def _sdpa(workload: Workload, scores: Operator, *, causal: bool) -> Call:
-    """Fused attention with the sizes of its first product, by what each loop runs over."""
-    size = dict.fromkeys(ATTENTION_LOOPS.values(), 1)
-    for dim, extent in scores.extents.items():
-        role = ATTENTION_LOOPS.get(dim) or ATTENTION_CLASSES[scores.dim_class(dim)]
-        size[role] *= extent
-    params = {
-        "B": size["batch"],
-        "H": size["groups"] * size["repeats"],
-        "Hkv": size["groups"],
-        "Sq": size["queries"],
-        "Skv": size["keys"],
-        "D": size["width"],
-        "causal": int(causal),
-    }
-    return Call(kind="sdpa", params=params, dtype=_wide(_dtype(workload, scores)))
-
-
-def _launch(workload: Workload, operator: Operator) -> Launch:
-    dtype, note = _dtype(workload, operator), ""
-    if operator.operation != "mac" or operator.kind == STREAMING:
-        _structure(workload, operator)
-    if operator.kind == STREAMING:
-        call = _sdpa(workload, operator, causal=False)
-    elif operator.operation == "mac":
-        call = _product(operator, dtype, sparse=_structure(workload, operator) is not None)
+    if first.kind in FUSED_ATTENTION or (first.kind == SCORES and len(group) > 1):
+        for operator in group:
+            _check_dense(workload, operator)
+        yield from attention_launches(workload, group)
+    elif is_convolution(first) and not _is_sparse(workload, first):
+        yield _convolution(workload, group)
+    elif first.operation == "mac":
+        yield noted(_product(workload, first), note)
     else:
-        call, note = moving(workload, operator, _wide(dtype))
-    return Launch(name=operator.name, call=call, macs=operator.macs, note=note)
+        yield _moving(workload, group)
 
 
-def _product(operator: Operator, dtype: str, *, sparse: bool) -> Call:
+def _moving(workload: Workload, group: Sequence[Operator]) -> Launch:
+    found = []
+    for operator in group:
+        _check_dense(workload, operator)
+        found.append(moving(workload, operator, _dtype(workload, operator)))
+    call, note = found[0]
+    if len(group) > 1:
+        sums = {key: sum(each.params[key] for each, _ in found) for key in ("n", "moved")}
+        call = replace(call, params=sums)
+    return Launch(name=group[0].name, call=call, macs=0, note=note)
+
+
+def _convolution(workload: Workload, group: Sequence[Operator]) -> Launch:
+    first = group[0]
+    shape = shape_of(first)
+    whole = replace(shape, images=shape.images * len(group))
+    dtype, mixed = product_format(workload, first)
+    if mixed:
+        message = f"{first.name} has {mixed}; GPU libraries have no such convolutions"
+        raise InputError(Problem(message, where=f"workload {workload.name}"))
+    call, note = convolution_call(whole, dtype)
+    macs = sum(operator.macs for operator in group)
+    launch = Launch(name=first.name, call=call, macs=macs, note=note)
+    phases = f"{len(group)} phases: as one convolution" if len(group) > 1 else ""
+    return noted(launch, phases)
+
+
+def _product(workload: Workload, operator: Operator) -> Launch:
     size = dict.fromkeys("bmnk", 1)
     for dim, extent in operator.extents.items():
         size[operator.dim_class(dim)] *= extent
+    dtype, note = product_format(workload, operator)
     params = {"M": size["m"], "N": size["n"], "K": size["k"]}
-    if size["b"] == 1:
-        return Call(kind="gemm_2of4" if sparse else "gemm", params=params, dtype=dtype)
-    if sparse:
-        raise InputError(Problem(f"{operator.name} is a batch; 2:4 sparse kernels have none"))
-    return Call(kind="bmm", params={"B": size["b"], **params}, dtype=_wide(dtype))
+    call = Call(kind="gemm", params=params, dtype=dtype)
+    if size["b"] > 1:
+        call = Call(kind="bmm", params={"B": size["b"], **params}, dtype=wide(dtype))
+    launch = Launch(name=operator.name, call=call, macs=operator.macs, note=note)
+    if _is_sparse(workload, operator):
+        return _sparse(workload, launch)
+    if note:
+        less, widened = spared_weights(workload, operator, call)
+        return replace(launch, spared_bytes=less, widened=widened)
+    return launch
 
 
-def _structure(workload: Workload, operator: Operator) -> str | None:
-    """How the weights of a product are sparse, if they are; ``InputError`` if no kernel has it."""
+def _sparse(workload: Workload, dense: Launch) -> Launch:
+    where = f"workload {workload.name}"
+    if dense.call.kind == "bmm":
+        message = f"{dense.name} is a batch; 2:4 sparse kernels have none"
+        raise InputError(Problem(message, where=where))
+    if dense.note:
+        message = f"{dense.name} has {dense.note}; 2:4 sparse kernels need equal formats"
+        raise InputError(Problem(message, where=where))
+    return replace(dense, call=replace(dense.call, kind="gemm_2of4"))
+
+
+def _is_sparse(workload: Workload, operator: Operator) -> bool:
+    """Whether the weights of a product are 2:4 sparse; ``InputError`` if no kernel has it."""
     found = [workload.tensor(a.tensor).sparsity for a in operator.accesses]
     structures = [None if sparsity is None else sparsity.structure for sparsity in found]
     if not any(structures):
-        return None
+        return False
     if operator.operation == "mac" and structures == [None, SPARSE, None]:
-        return SPARSE
+        return True
     message = f"{operator.name} is sparse; the kernel model has {SPARSE} sparse weights of products"
     raise InputError(Problem(message, where=f"workload {workload.name}"))
 
 
-def _dtype(workload: Workload, operator: Operator) -> str:
-    """Of the last input: a lookup's first one are indices."""
-    dtype = workload.tensor(operator.inputs[-1].tensor).dtype
-    if dtype not in BYTES and operator.operation == "mac":
-        message = f"{operator.name} is in {dtype}; the kernel model has {', '.join(BYTES)}"
+def _check_dense(workload: Workload, operator: Operator) -> None:
+    if _is_sparse(workload, operator):
+        message = f"{operator.name} is sparse; 2:4 sparse kernels are of products"
         raise InputError(Problem(message, where=f"workload {workload.name}"))
-    return dtype
 
 
-def _wide(dtype: str) -> str:
-    return dtype if dtype in ("bf16", "fp16", "fp32") else "bf16"
+def _dtype(workload: Workload, operator: Operator) -> str:
+    """Of what is no product, by its last input: a lookup's first one are indices."""
+    return wide(workload.tensor(operator.inputs[-1].tensor).dtype)
 
 
 def _residual_sums(workload: Workload) -> dict[str, Operator]:
@@ -267,7 +246,7 @@ def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator 
 
 def _with_sum(workload: Workload, launch: Launch, added: Operator, convolution: Operator) -> Launch:
     (other,) = (a for a in added.inputs if a.tensor != convolution.output.tensor)
-    size = max(STREAMED_BYTES, BYTES[_wide(workload.tensor(other.tensor).dtype)])
+    size = max(STREAMED_BYTES, BYTES[wide(workload.tensor(other.tensor).dtype)])
     beside = touched(workload, added, other) * size
     name = f"{launch.name} + {added.name.rpartition('.')[2]}"
     return replace(launch, name=name, beside_bytes=beside)
@@ -294,7 +273,7 @@ def _following(
         short = what.rpartition(".")[2]
         kinds[short] += 1
         again = f" {kinds[short]}" if kinds[short] > 1 else ""
-        dtype = _wide(_dtype(workload, operator))
+        dtype = wide(_dtype(workload, operator))
         elements = workload.tensor(operator.output.tensor).elements
         moved = 2 * elements * max(STREAMED_BYTES, BYTES[dtype])
         yield Launch(

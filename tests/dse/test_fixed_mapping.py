@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from arch.errors import InputError
 from arch.load import load_architecture
 from dse.cli.nest import nest_document
-from dse.fixed_mapping import map_as_given
+from dse.fixed_mapping import Goal, map_as_given
 from mapper.hierarchy import execution
 from mapper.legality import staged_tiles
 from mapper.mapping import Stage
@@ -69,6 +70,22 @@ def test_mistakes_say_what_is_meant(tmp_path: Path) -> None:
         list(map_as_given(empty, WORKLOAD, DEVICE, price, "edp"))
     with pytest.raises(InputError, match="there is no file"):
         list(map_as_given("nowhere.yaml", WORKLOAD, DEVICE, price, "edp"))
+
+
+def test_a_mapping_better_than_the_searched_ones_is_outside_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound stays what the search proved; the gap is negative and nothing is called optimal."""
+    best = map_operator(WORKLOAD, OPERATOR, DEVICE, price)
+    worse = replace(best, objective_value=2 * best.objective_value)
+    monkeypatch.setattr(Goal, "best", lambda goal, run: worse)
+    given = written(tmp_path / "best.yaml")
+    ((_, result),) = map_as_given(given, WORKLOAD, DEVICE, price, "edp")
+    assert result.outside
+    assert not result.optimal
+    assert result.lower_bound == worse.objective_value
+    assert result.gap == pytest.approx(-0.5)
+    assert not best.outside
 
 
 def constrained(path: Path, **constraint: object) -> str:

@@ -39,6 +39,11 @@ from sim.prices import price
 
 COLUMNS = ("operator", ">latency", ">energy", "bound by", ">calls", "optimal", ">gap", ">seconds")
 
+OUTSIDE = (
+    "outside: better than every mapping of the mapspace that the search looks through "
+    "(docs/mapping_search.md), by the gap."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -86,8 +91,8 @@ def run(
 ) -> None:
     """Find the best mapping of each operator, or (--fuse) of the network as a whole.
 
-    Says how many mappings were priced, whether the result is proven optimal, and how far it can
-    be from a bound that no mapping beats.
+    Says how many mappings were priced, whether the result is proven to be the best of the mapspace
+    that docs/mapping_search.md states, and how far it can be from a bound for that mapspace.
     """
     inputs.choice("--objective", objective, tuple(OBJECTIVES))
     method = chosen_method(search, budget, seed)
@@ -243,6 +248,8 @@ def print_found(found: Found, *, nests: bool) -> None:
     console.print(f"{found.workload.name} on {found.architecture.name}")
     rows = (row(found, name) for name in found.searched)
     console.print(table("", COLUMNS, rows))
+    if any(result.outside for result in found.searched.values()):
+        console.print(OUTSIDE)
     if not nests:
         console.print("The loop nest of one operator: add --op NAME.")
         return
@@ -261,7 +268,13 @@ def row(found: Found, name: str) -> tuple[str, ...]:
         format_energy_pj(cost.energy_pj),
         cost.bound_by,
         f"{result.calls:,}",
-        "proven" if result.optimal else "no",
+        _standing(result),
         f"{100 * result.gap:.2f} %",
         f"{found.seconds[name]:.2f}",
     )
+
+
+def _standing(result: SearchResult) -> str:
+    if result.outside:
+        return "outside"
+    return "proven" if result.optimal else "no"

@@ -72,7 +72,7 @@ def run(
         return
     pictures.check_fidelity(fidelity)
     network = load_workload(workload)
-    _check_kernels(architecture, engine, fidelity)
+    _check_kernels(architecture, engine, fidelity, objective)
     way = _way(architecture, engines.chosen(engine, fidelity), mapping, fuse=fuse)
     simulation = _simulated(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
@@ -154,10 +154,15 @@ def _rates(network: Workload, architecture: Architecture, simulation: Simulation
     return found | ({} if rates is None else asdict(rates))
 
 
-def _check_kernels(architecture: Architecture, engine: str | None, fidelity: str) -> None:
+def _check_kernels(
+    architecture: Architecture, engine: str | None, fidelity: str, objective: str
+) -> None:
     """What is said before anything is computed that takes time."""
     if runs_kernels(architecture):
         engines.refuse(engine, f"{architecture.name} runs kernels of a library: no events")
+        if objective != OBJECTIVE:
+            reason = f"{architecture.name} runs kernels of a library, which nothing maps"
+            raise InputError(Problem(reason, where="--objective"))
     else:
         say_if_compiling("mapper" if fidelity != EVENT else "sim")
 

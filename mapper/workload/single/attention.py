@@ -42,6 +42,7 @@ def _attention(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
         (v["heads"] % kv_heads == 0, f"{v['heads']} heads cannot share kv_heads = {kv_heads}"),
         (ctx >= v["seq"], f"ctx = {ctx} must include the {v['seq']} queries (seq)"),
         (not (window and chunks), "window and causal_chunks exclude each other"),
+        (not (window and v["causal"]), "window looks back as it is: leave out causal"),
         (not chunks or texts["form"] == "streaming", "causal_chunks needs form=streaming"),
     )
     heads = Heads(
@@ -52,6 +53,7 @@ def _attention(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
         per_group=v["heads"] // kv_heads,
         size=v["head"],
         window=min(window, ctx),
+        causal=bool(v["causal"]),
         causal_chunks=chunks,
     )
     builder.input("query", (heads.batch * heads.queries, heads.heads * heads.size))
@@ -76,6 +78,7 @@ def _mla(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
         size=value + v["rope"],
         value=value,
         latent=absorbed,
+        causal=bool(v["causal"]),
     )
     builder.input("query", (heads.batch * heads.queries, heads.heads * heads.size))
     builder.input("cache", heads.cache_shape, builder.formats.cache)
@@ -163,6 +166,13 @@ CACHE = Parameter(
     check=_DTYPE.check,
     texts=_DTYPE.texts,
 )
+_CAUSAL = Parameter(
+    name="causal",
+    help="1: a query sees no key after its own, which GPU kernels make use of",
+    low=0,
+    high=1,
+    default=0,
+)
 _CTX = Parameter(name="ctx", help="keys: cached positions and the new ones", default_text="seq")
 
 ENTRIES = (
@@ -181,6 +191,7 @@ ENTRIES = (
             _SEQ,
             _CTX,
             Parameter(name="window", help="last keys that a query sees, 0 all", low=0, default=0),
+            _CAUSAL,
             Parameter(
                 name="causal_chunks",
                 help="of the queries, each seeing the keys up to its end; 0: all see all",
@@ -210,6 +221,7 @@ ENTRIES = (
                 default="latent",
                 choices=("latent", "expanded"),
             ),
+            _CAUSAL,
             FORM,
             _DTYPE,
             CACHE,

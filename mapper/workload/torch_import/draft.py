@@ -33,6 +33,7 @@ class Kernel:
     ops_per_point: int = 1
     whole: str = ""
     """A loop along which results depend on all before them."""
+    causal: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -183,6 +184,7 @@ def _operator(draft: DraftOperator) -> Operator:
         accumulator_dtype=accumulator_of(dtype) if kernel.operation in _SUMMING else dtype,
         ops_per_point=kernel.ops_per_point,
         whole_dims=frozenset({names[kernel.whole]} if kernel.whole in names else ()),
+        causal=kernel.causal,
     )
 
 

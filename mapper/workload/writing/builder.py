@@ -44,6 +44,7 @@ class Step:
     side: tuple[SideWork, ...] = ()
     dtype: str | None = None
     """Of the result; ``None``: that of activations."""
+    causal: bool = False
 
 
 def product(text: str, sizes: Mapping[str, int], kind: str = "matmul") -> Step:
@@ -108,6 +109,7 @@ class Builder:
                 whole_dims=frozenset(step.whole.split()),
                 dim_classes=tuple(step.classes.items()),
                 side=step.side,
+                causal=step.causal,
             )
         )
         return target

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from torch import nn
 
 from arch.spec import Architecture
+from dse.cli.schedules import totals
 from mapper.cost import InfeasibleError
 from mapper.fusion import FusedMapping
 from mapper.placement import tensor_bits
 from mapper.plan import Plan
-from mapper.search.schedule import Options, Schedule, best_schedule
+from mapper.search.schedule import Options, Schedule, Thinned, best_schedule, spread
 from mapper.search.units import Cost, Mapped, Setting
 from mapper.workload.graph import Workload
 from sim.models import FIDELITIES
@@ -59,6 +61,27 @@ def test_never_worse_than_plain_and_never_below_the_bound(
     assert found.cost.value(objective) <= found.unfused.value(objective)
     assert found.lower_bound <= found.cost.value(objective) * (1 + 1e-12)
     assert found.gap >= -1e-12
+
+
+@pytest.mark.parametrize("count", [1, 64, 65, 1000])
+def test_of_many_ways_evenly_spread_ones_are_followed_and_the_others_counted(count: int) -> None:
+    kept, left_out = spread(list(range(count)), most=64)
+    assert sorted(kept + left_out) == list(range(count))
+    assert len(kept) == min(count, 64)
+    assert {0, count - 1} <= set(kept)
+    steps = [after - before for before, after in itertools.pairwise(kept)]
+    assert max(steps, default=1) - min(steps, default=1) <= 1
+
+
+def test_what_ways_left_out_could_lead_to_is_said() -> None:
+    found = scheduled("mlp", 160, "edp")
+    assert (found.thinned.ways, found.cut_gap) == (0, 0.0)
+    value = found.cost.value("edp")
+    for bound, gap in ((value / 1.25, 0.25), (2 * value, 0.0)):
+        some = replace(found, thinned=Thinned(ways=3, bound=bound))
+        assert some.cut_gap == pytest.approx(gap)
+        assert "3 ways not followed" in dict(totals(some))["cut"]
+    assert "no other way" in dict(totals(found))["cut"]
 
 
 @pytest.mark.parametrize("name", ["inverted bottleneck", "attention"])

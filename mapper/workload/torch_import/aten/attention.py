@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mapper.workload.torch_import.aten.contraction import Product, batch_dims, emit_product
 from mapper.workload.torch_import.aten.normalization import MASKED_SOFTMAX_OPS, SOFTMAX_OPS
 from mapper.workload.torch_import.draft import pointwise
@@ -65,7 +67,8 @@ def _softmax(call: Call, name: str, scores: View) -> View:
     else:
         inputs = [join_leading(scores, 1)]
     ops = SOFTMAX_OPS if mask is None else MASKED_SOFTMAX_OPS
-    kernel = pointwise("softmax", "softmax", inputs[0].shape, ops, len(inputs))
+    plain = pointwise("softmax", "softmax", inputs[0].shape, ops, len(inputs))
+    kernel = replace(plain, causal=bool(call["is_causal"]))
     result = call.draft.emit(name, kernel, inputs, inputs[0].shape, call.dtype)
     return call.draft.reshape(result, scores.shape)
 
