@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.gpu.chip import Chip
-
 #: Registers of a thread besides its accumulators, by family; wmma kernels are simpler.
 OTHER_REGISTERS = 72
 WMMA_REGISTERS = 48
@@ -34,12 +32,12 @@ class Kernel:
     shared_bytes: int
     swizzled: bool = True
 
-    def resident(self, chip: Chip) -> int:
-        """Blocks that fit onto an SM."""
+    def resident(self, shared_bytes: int) -> int:
+        """Blocks that fit onto an SM with so much shared memory."""
         other = WMMA_REGISTERS if self.family.startswith("wmma") else OTHER_REGISTERS
         registers = min(MOST_REGISTERS, self.rows * self.cols / self.threads + other)
         limits = (
-            chip.shared_bytes // (self.shared_bytes + RESERVED_BYTES),
+            shared_bytes // (self.shared_bytes + RESERVED_BYTES),
             int(SM_REGISTERS / (registers * self.threads)),
             SM_THREADS // self.threads,
             MOST_RESIDENT,
