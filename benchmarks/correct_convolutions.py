@@ -3,20 +3,17 @@
 After ``benchmarks.calibrate_gpu``, on measured rows (never the unseen ones) and on the 181,000
 convolutions that were only profiled (``h200_convolutions.csv.xz``). What such a call would take in
 a graph is estimated from its kernels by trees fitted to the calls of which both are known. Each
-group of convolutions (``convolution.correction_group``) has trees of its own. They are fitted twice
-as many times as there are rounds: to absolute errors of logarithms, and then on top of that with
-errors weighted by how much too long a time was predicted, which is the relative error. Prints the
-error on a tenth of the shapes that the fit left out, then fits to all of them and writes
-``sim/gpu/data/h200_convolutions.npz``. Needs LightGBM.
+group of convolutions (``convolution.correction_group``) has trees of its own, fitted in two rounds:
+to absolute errors of logarithms, and on top of that with errors weighted by how much too long a
+time was predicted, which is the relative error. A tenth of the shapes is left out and judges what
+is written to ``sim/gpu/data/h200_convolutions.npz``. Needs LightGBM (extra ``calibrate``).
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import lzma
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +21,7 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.calibrate_gpu import DATA as TRAINING
@@ -34,6 +32,8 @@ from sim.gpu.features import features
 from sim.gpu.power import steady
 from sim.gpu.predict import GpuModel, load_of
 from sim.gpu.trees import packed, saved_trees
+
+Flags = NDArray[np.bool_]
 
 DATA = Path("kernels_ref/data")
 PROFILED = DATA / "h200_convolutions.csv.xz"
@@ -48,20 +48,19 @@ FOLDS = 10
 ROUNDS = 2
 #: Bounds of the weights of the second round.
 LEAST_WEIGHT, MOST_WEIGHT = 0.3, 3.0
-#: Trees of each round, by group.
-ROUND_TREES = {"depthwise": 250, "plain": 250, "dense": 300, "fp32": 300, "grouped": 300}
+GROUPS = ("depthwise", "grouped", "plain", "dense", "fp32")
+#: Trees of each round.
+TREES_EACH = 250
 SETTINGS = {
     "objective": "l1",
-    "num_leaves": 120,
-    "max_depth": 12,
-    "learning_rate": 0.07,
-    "min_data_in_leaf": 8,
-    "feature_fraction": 0.3,
+    "num_leaves": 63,
+    "max_depth": 11,
+    "learning_rate": 0.1,
+    "min_data_in_leaf": 6,
+    "feature_fraction": 0.4,
     "lambda_l2": 1.0,
     "max_bin": 255,
     "num_threads": 1,
-    "deterministic": True,
-    "force_row_wise": True,
     "boost_from_average": False,
     "verbose": -1,
 }
@@ -156,16 +155,16 @@ class Samples:
     """Calls, what their times are functions of, and by how much (a logarithm) the kernel model
     must be corrected."""
 
-    groups: Array
+    groups: NDArray[np.str_]
     features: list[str]
     table: Array
     logs: Array
     time_us: Array
-    measured: Array
-    left_out: Array
+    measured: Flags
+    left_out: Flags
 
 
-def left_out(calls: Sequence[Call]) -> Array:
+def left_out(calls: Sequence[Call]) -> Flags:
     """One shape in so many, whatever its type."""
     seen: dict[tuple[int, ...], bool] = {}
     drawn = np.random.default_rng(0).integers(FOLDS, size=len(calls)) == 0
@@ -200,14 +199,14 @@ def samples_of(model: GpuModel) -> Samples:
     )
 
 
-def fit(samples: Samples, used: Array, trees: int) -> list[lightgbm.Booster]:
+def fit(samples: Samples, used: Flags) -> list[lightgbm.Booster]:
     """The relative error of a time ``t`` predicted as ``p`` grows with ``p / t``."""
     table, logs = samples.table[used], samples.logs[used]
     own = np.where(samples.measured[used], MEASURED_WEIGHT, 1.0)
     weights, start, found = own, np.zeros(len(logs)), []
     for number in range(ROUNDS):
         data = lightgbm.Dataset(table, logs, weight=weights, init_score=start)
-        found.append(lightgbm.train({**SETTINGS, "seed": number}, data, trees))
+        found.append(lightgbm.train({**SETTINGS, "seed": number}, data, TREES_EACH))
         start = start + found[-1].predict(table)
         weights = own * np.clip(np.exp(start - logs), LEAST_WEIGHT, MOST_WEIGHT)
     return found
@@ -220,19 +219,23 @@ def show(what: str, errors: Array, time_us: Array) -> None:
     print(f"  above 50 us {size[long].mean():6.1%} ({long.sum()})", flush=True)
 
 
-def judge(samples: Samples) -> None:
-    """Of the shapes left out: the kernel model alone, and with trees fitted to the others."""
-    errors = np.zeros(len(samples.logs))
-    for group, trees in ROUND_TREES.items():
+def fitted(samples: Samples) -> dict[str, list[lightgbm.Booster]]:
+    """By group, on all shapes but those left out, which judge the trees."""
+    errors, groups = np.zeros(len(samples.logs)), {}
+    for group in GROUPS:
         own = samples.groups == group
-        found = fit(samples, own & ~samples.left_out, trees)
+        groups[group] = fit(samples, own & ~samples.left_out)
         judged = own & samples.left_out
-        total = sum(each.predict(samples.table[judged]) for each in found)
+        total = np.sum([each.predict(samples.table[judged]) for each in groups[group]], axis=0)
         errors[judged] = np.expm1(total - samples.logs[judged])
         show(group, errors[judged], samples.time_us[judged])
-    for what, rows in (("all", samples.left_out), ("measured", samples.left_out & samples.measured)):
+    for what, rows in (
+        ("all", samples.left_out),
+        ("measured", samples.left_out & samples.measured),
+    ):
         show(f"{what}, kernel model", np.expm1(-samples.logs[rows]), samples.time_us[rows])
         show(f"{what}, with trees", errors[rows], samples.time_us[rows])
+    return groups
 
 
 def nodes_of(booster: lightgbm.Booster) -> list[list[list[float]]]:
@@ -257,27 +260,15 @@ def _append(node: Mapping[str, Any], nodes: list[list[float]]) -> int:
     return own
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.correct_convolutions")
-    parser.description = __doc__
-    parser.add_argument("--only", choices=("judge", "write"), help="one of the two fits")
-    given = parser.parse_args(arguments)
+def main() -> None:
     model = GpuModel(chip=H200, constants=json.loads(OUT.read_text()))
     samples = samples_of(model)
-    if given.only != "write":
-        judge(samples)
-    if given.only != "judge":
-        groups = {
-            group: [
-                tree
-                for booster in fit(samples, samples.groups == group, trees)
-                for tree in nodes_of(booster)
-            ]
-            for group, trees in ROUND_TREES.items()
-        }
-        saved_trees(TREES, samples.features, {g: packed(trees) for g, trees in groups.items()})
-    return 0
+    trees = {
+        group: packed([tree for booster in boosters for tree in nodes_of(booster)])
+        for group, boosters in fitted(samples).items()
+    }
+    saved_trees(TREES, samples.features, trees)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -242,8 +242,8 @@ DENSE_SHARES: tuple[tuple[Sampler, float], ...] = (
 
 
 def _dense(rng: np.random.Generator, kind: str) -> Sampler:
-    samplers, shares = zip(*DENSE_SHARES, strict=True)
-    return samplers[int(rng.choice(len(samplers), p=shares))]
+    shares = [share for _, share in DENSE_SHARES]
+    return DENSE_SHARES[int(rng.choice(len(shares), p=shares))][0]
 
 
 #: Of the other calls so many are long, which is at least this, if peaks are reached.

@@ -12,7 +12,7 @@ from functools import cache
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
-#: Kernels that lay out, convert, pad, clear or add up what others work on, by a part of their names.
+#: Kernels that lay out, convert, pad, clear or add up what others work on, by a part of the name.
 HELPERS = {
     "Memset": "clear",
     "Memcpy": "copy",
@@ -59,7 +59,10 @@ RULES: tuple[Rule, ...] = (
         ),
         lambda m: f"{m[1]} {INDEXED[m[2]]}{m[3]}{m[4]}",
     ),
-    (re.compile(r"(sm90|sm80)_xmma_gemm_.*?_tilesize(\d+x\d+x\d+)"), lambda m: f"{m[1]} gemm {m[2]}"),
+    (
+        re.compile(r"(sm90|sm80)_xmma_gemm_.*?_tilesize(\d+x\d+x\d+)"),
+        lambda m: f"{m[1]} gemm {m[2]}",
+    ),
     (
         re.compile(r"s(\d+)fprop_(\w+?)_\w*?_(\d+x\d+_\d+x\d+)"),
         lambda m: f"mma{m[1]} {m[2]} {m[3]}",

@@ -1,9 +1,9 @@
-"""Gather profiled convolutions: ``python -m kernels_ref.measure.profiled --out FILE.csv.xz CSV ...``.
+"""Gather profiled convolutions: ``python -m kernels_ref.measure.profiled --out CSV.xz CSV.xz ...``.
 
 Of what ``launched`` wrote, keeps each call once: how many kernels, the time in which any ran and
 the sum of all their times, and of the kernel that took longest its label, how often it ran, its
 time in all and its blocks, and the time of those that only lay out, pad, convert or add up. Shapes
-that are to judge predictions, those of the plan ``fresh`` with the seeds ``--unseen``, are left out.
+that are to judge predictions, of the plan ``fresh`` with the seeds ``--unseen``, are left out.
 """
 
 from __future__ import annotations

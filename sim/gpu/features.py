@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from sim.gpu.chip import BYTES
-from sim.gpu.conv_tiles import fitted_tiles, tile_times, work_of
 from sim.gpu.convolution import correction_group, output_side
 from sim.gpu.demand import Array, Call, sizes
 from sim.gpu.products import RESULT_BYTES
@@ -22,11 +21,27 @@ Features = Mapping[str, Array]
 SMS = 132
 CLOCK_MHZ = 1980.0
 HBM_BYTES_PER_US = 4.3e6
+#: Half-precision multiply-adds of an SM in a cycle that kernels reach.
+RATE = 1400.0
 #: Rows that blocks of 128 threads work on at the same time.
 ROWS_AT_ONCE = 16 * SMS
 ROW_KINDS = ("row_softmax", "row_layernorm", "row_sum")
 #: Largest power of two that alignments are told apart by.
 MOST_ALIGNED = 32
+
+#: Tiles (rows, columns, step) that cuDNN's names show, as gauges of how a convolution is cut.
+TILES = (
+    (64, 64, 64),
+    (128, 128, 64),
+    (256, 64, 32),
+    (128, 64, 64),
+    (64, 128, 64),
+    (256, 128, 64),
+    (128, 32, 32),
+    (256, 32, 32),
+    (64, 32, 64),
+    (128, 256, 32),
+)
 
 #: Tiles whose last wave of a convolution is looked at.
 WAVES = ((64, 64), (128, 64), (64, 128), (256, 64), (128, 128), (256, 128))
@@ -98,24 +113,18 @@ def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "blocks of 128": np.ceil(pixels / 128) * np.ceil(width / 128) * groups,
         "steps": r * r * np.ceil(padded[0] / 32),
         "image": side**2,
-        "input pixels": n * h * h,
-        "C times K": c * k,
-        "C per K": c / k,
-        "pixels per K": pixels / k,
-        "input per weights": inputs / weights,
         "results of a group": pixels * width,
         "multiply-adds in all": pixels * k * depth * r * r,
         "blocks of 256x64": np.ceil(pixels / 256) * np.ceil(width / 64) * groups,
         "blocks of 256x128": np.ceil(pixels / 256) * np.ceil(width / 128) * groups,
         "time": time_us,
     }
-    tiles = fitted_tiles()
-    times = tile_times(list(tiles.values()), work_of(calls))
-    best = times.min(axis=0)
-    found |= dict(zip(tiles, times / best, strict=True))
+    tiles = _tile_times(pixels, padded, r, groups, size)
+    best = np.minimum.reduce(list(tiles.values()))
+    found |= {name: tile_us / best for name, tile_us in tiles.items()}
     found["best tile"] = best / time_us
     logs = _logs(found)
-    chosen = {"which tile": np.argmin(times, axis=0).astype(np.float64)}
+    chosen = {"which tile": np.argmin(list(tiles.values()), axis=0).astype(np.float64)}
     return logs | chosen | _divisions(calls, padded)
 
 
@@ -152,6 +161,19 @@ def _divisions(calls: Sequence[Call], padded: Sequence[Array]) -> dict[str, Arra
         f"wave of {rows}x{cols}": _waves(np.ceil(pixels / rows) * np.ceil(width / cols) * groups)
         for rows, cols in WAVES
     }
+
+
+def _tile_times(
+    pixels: Array, padded: Sequence[Array], r: Array, groups: Array, size: Array
+) -> dict[str, Array]:
+    found = {}
+    for rows, cols, step in TILES:
+        blocks = np.ceil(pixels / rows) * np.ceil(padded[1] / cols) * groups
+        cycles = np.maximum(rows * cols * step / RATE, step * (rows + cols) * size / 60)
+        steps = r * r * np.ceil(padded[0] / step)
+        waves = np.ceil(blocks / SMS)
+        found[f"tile {rows}x{cols}"] = waves * (steps * cycles + 1500) / CLOCK_MHZ
+    return found
 
 
 def _product(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:

@@ -23,7 +23,7 @@ NAMES = {
     "_stage4_warpsize4x1x1_g1_tensor16x8x16_execute_kernel__5x_cudnn": "sm80 i 128x32x32_g1",
     "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x128_32x5"
     "_nhwc_align8>(Params)": "mma16816 optimized 128x128_32x5",
-    "void implicit_convolve_sgemm<__nv_bfloat16, __nv_bfloat16, 1024, 5, 5, 3, 3, 3, 1, false>(int)": (
+    "void implicit_convolve_sgemm<__nv_bfloat16, __nv_bfloat16, 1024, 5, 5, 3, 3>(int)": (
         "implicit fma 1024.5.5"
     ),
     "conv2d_c1_k1_nhwc_specialized": "depthwise special",

@@ -99,9 +99,12 @@ def test_every_class_of_convolutions_is_of_one_group() -> None:
     for call in calls(280):
         groups.setdefault((conv_key(call), call.dtype), set()).add(correction_group(call))
     assert all(len(found) == 1 for found in groups.values())
-    assert {group for found in groups.values() for group in found} == set(
-        fitted_corrections()
-    ) - {"gemm", "sdpa", "bmm", "rows"}
+    assert {group for found in groups.values() for group in found} == set(fitted_corrections()) - {
+        "gemm",
+        "sdpa",
+        "bmm",
+        "rows",
+    }
 
 
 def _demand(model: GpuModel, chosen: list[Call]) -> Demand:
