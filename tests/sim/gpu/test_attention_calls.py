@@ -47,12 +47,18 @@ def test_encoders_and_single_tokens_have_none(form: str) -> None:
 
 
 def test_an_imported_decoder_and_the_one_written_out_run_the_same_attention() -> None:
-    written, imported = (
-        attention_of(f"{model}:layers=1,seq=256,dtype=bf16")
-        for model in ("llama3.1-8b", "llama3-8b")
-    )
+    sizes = "num_hidden_layers=1,vocab_size=100,seq=64,dtype=bf16"
+    imported = attention_of(f"hf:llama:{sizes},hidden_size=512,num_attention_heads=4")
+    written = attention_of("attention:heads=4,head=128,seq=64,causal=1,dtype=bf16")
     assert written.call == imported.call
     assert written.useful_macs == imported.useful_macs
+
+
+@pytest.mark.parametrize("form", ["parts", "streaming"])
+def test_a_window_is_attention_of_as_many_keys_and_says_so(form: str) -> None:
+    found = attention_of(f"attention:heads=8,seq=2048,window=256,dtype=bf16,form={form}")
+    assert (found.call.params["Sq"], found.call.params["Skv"]) == (2048, 256)
+    assert "window of 256 keys" in found.note
 
 
 def test_what_a_mask_hides_is_neither_computed_nor_useful() -> None:
