@@ -82,7 +82,8 @@ def class_of(kernel: Call, constants: Mapping[str, Constants]) -> str:
         return key
     if FALLBACKS.get(key) in constants:
         return FALLBACKS[key]
-    message = f"the kernel model knows no {kernel.kind} in {kernel.dtype}"
+    sizes = ", ".join(f"{name}={value}" for name, value in kernel.params.items())
+    message = f"the kernel model knows no {kernel.kind} in {kernel.dtype} with {sizes}"
     raise InputError(Problem(message))
 
 

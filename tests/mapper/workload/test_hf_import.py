@@ -60,7 +60,7 @@ def test_counts_equal_those_of_the_library(model_type: str, fields: dict[str, in
 @pytest.mark.parametrize("phase", ["phase=prefill,seq=64", "phase=decode,ctx=64,batch=2"])
 def test_llama_3_is_that_of_the_zoo(phase: str) -> None:
     """Two definitions, one of them in the library: same parameters, products, norms and caches."""
-    ours = load_workload(f"llama3-8b:{phase}")
+    ours = load_workload(f"llama3.1-8b:{phase}")
     theirs = load_workload(f"hf:llama:{LLAMA_8B},{phase}")
     assert (theirs.parameters, theirs.macs) == (ours.parameters, ours.macs)
     for kind in ("gemm", "rms_norm", "attention_scores", "softmax", "cache_update", "silu"):

@@ -80,9 +80,12 @@ def test_new_tokens_after_cached_ones_see_these_and_their_own_triangle() -> None
     ]
     assert [c.call.params.get("past", 0) for c in chunks] == [0, 2048, 4096, 6144]
     assert sum(c.useful_macs for c in chunks) == pytest.approx(once.useful_macs)
-    times = [run(f"attention:seq=2048,ctx={c},causal=1,{LONG}").latency_ps for c in (4096, 8192)]
-    unmasked = run(f"attention:seq=2048,ctx=8192,{LONG}").latency_ps
-    assert times[0] < times[1] < unmasked
+    sizes = (2048, 4096, 6144, 8192)
+    times = [run(f"attention:seq=2048,ctx={c},causal=1,{LONG}").latency_ps for c in sizes]
+    unmasked = [run(f"attention:seq=2048,ctx={c},{LONG}").latency_ps for c in sizes]
+    assert times == sorted(times)
+    assert all(one < other for one, other in zip(times, unmasked, strict=True))
+    assert 1 < sum(times) / run(f"attention:seq=8192,causal=1,{LONG}").latency_ps < 1.15
 
 
 @pytest.mark.parametrize("form", ["parts", "streaming"])
