@@ -17,7 +17,7 @@ from mapper.workload import zoo
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import.spec import find_hf, hf_workload
 from mapper.workload.models import MODELS
-from mapper.workload.names import by_spelling, spelling
+from mapper.workload.names import ALIASES, by_spelling, spelling
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
@@ -86,6 +86,11 @@ def listings() -> tuple[Listing, ...]:
 def public_name(name: str) -> str | None:
     """The name of what ``name`` is another name or spelling of, if it is of anything."""
     return _spellings().get(spelling(name))
+
+
+def other_names(name: str) -> tuple[str, ...]:
+    """What else the network of this name is called."""
+    return tuple(alias for alias, meant in ALIASES.items() if meant == name)
 
 
 @cache
