@@ -6,8 +6,10 @@ import pytest
 
 from arch.errors import InputError
 from arch.load import load_architecture
+from kernels_ref.library.eager_gpt2 import gpt2
 from mapper.cost import Metrics
 from mapper.workload.load import load_workload
+from mapper.workload.torch_import.importing import import_built
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 from sim.gpu.demand import Call
@@ -47,9 +49,9 @@ def test_encoders_and_single_tokens_have_none(form: str) -> None:
 
 
 def test_an_imported_decoder_and_the_one_written_out_run_the_same_attention() -> None:
-    sizes = "num_hidden_layers=1,vocab_size=100,seq=64,dtype=bf16"
-    imported = attention_of(f"hf:llama:{sizes},hidden_size=512,num_attention_heads=4")
-    written = attention_of("attention:heads=4,head=128,seq=64,causal=1,dtype=bf16")
+    written = attention_of("gpt2:layers=1,seq=256,dtype=bf16")
+    network = import_built(lambda: gpt2(1, 256, layers=1), name="gpt2", dtype="bf16")
+    (imported,) = (launch for launch in launches(network) if launch.call.kind == "sdpa")
     assert written.call == imported.call
     assert written.useful_macs == imported.useful_macs
 
