@@ -15,7 +15,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arch.errors import InputError
-from mapper.workload.hf_import.spec import find_hf, hf_workload
+from mapper.workload.hf_import.model import import_model
+from mapper.workload.hf_import.spec import find_hf
 from mapper.workload.load import check_workload, load_workload
 
 transformers = pytest.importorskip("transformers")
@@ -306,7 +307,7 @@ def test_what_a_model_is_called_with_is_said() -> None:
             "num_hidden_layers": 2,
         },
     }
-    workload = hf_workload(replace(model, fields=parts))
+    workload = import_model(replace(model, fields=parts))
     assert "called with input_ids 1x8, pixel_values 1x3x28x28" in workload.folded[0]
     kinds = [operator.kind for operator in workload.operators]
     assert kinds.count("masked_scatter") == 1
