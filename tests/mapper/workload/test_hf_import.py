@@ -321,3 +321,14 @@ def test_images_in_one_matrix_are_attended_one_by_one() -> None:
     one, two = (load_workload(f"{spec},batch={batch}") for batch in (1, 2))
     assert two.macs == 2 * one.macs
     assert "hidden_states 32x1536" in two.folded[0]
+
+
+def test_a_model_that_makes_tensors_on_the_cpu() -> None:
+    """ImageGPT does; its products are torch's own count of the same network on the CPU."""
+    spec = "hf:imagegpt:n_layer=1,n_embd=32,n_head=2,vocab_size=50,seq=8"
+    config = transformers.ImageGPTConfig(n_layer=1, n_embd=32, n_head=2, vocab_size=50)
+    config._attn_implementation = "eager"
+    model = transformers.ImageGPTModel(config).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.zeros(1, 8, dtype=torch.int64), use_cache=False)
+    assert 2 * load_workload(spec).macs == counter.get_total_flops()
