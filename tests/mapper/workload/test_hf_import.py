@@ -333,3 +333,9 @@ def test_a_model_that_makes_tensors_on_the_cpu() -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.zeros(1, 8, dtype=torch.int64), use_cache=False)
     assert 2 * load_workload(spec).macs == counter.get_total_flops()
+
+
+def test_a_model_of_several_texts_is_no_bug() -> None:
+    """MusicGen has two text configurations; this version of the library cannot build it."""
+    with pytest.raises(InputError, match="hf:musicgen:phase=decode: "):
+        load_workload("hf:musicgen:phase=decode")
