@@ -124,10 +124,11 @@ class Coefficients:
 
     def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         table = np.zeros((len(order.stages), pricing.STAGE_FIELDS), dtype=np.int64)
-        for row, s in zip(table, order.listed, strict=True):
+        for number, (row, s) in enumerate(zip(table, order.listed, strict=True)):
             operand, memory = order.stages[s]
             is_output = operand == order.run.output
             row[:] = self._stage(order.run, operand, memory.name, order.parent(s).name)
+            row[pricing.IS_HELD] = number in order.held
             row[pricing.COL_PARENT] = at[order.at_parent(s)]
             row[pricing.COL_CHILD] = at[order.at_child(s)]
             row[pricing.COL_HELD] = at[Column("held", operand, s, memory.replicated_over)]

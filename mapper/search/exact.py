@@ -130,9 +130,10 @@ def _searched(
 ) -> _Search:
     """The search for the best mapping under any of the orders of stages."""
     search = _Search(coefficients)
-    problems = [
+    every = (
         Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
-    ]
+    )
+    problems = [problem for problem in every if not problem.is_superfluous]
     search.sample(problems[:: -(-len(problems) // _SEEDS)])
     if not search.fits:
         search.sample(problems)
