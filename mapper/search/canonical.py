@@ -112,6 +112,8 @@ def _pairs(order: StageOrder, late_loads: frozenset[int]) -> Iterator[_Pair]:
         ours, theirs = run.counts.operands[one], run.counts.operands[other]
         if one == other or (memory.is_latch and below.is_latch):
             continue
+        if order.is_by_level and not _are_on_one_level(memory, below):
+            continue
         if at == order.last_shared and number[at + 1] in late_loads:
             continue
         yield _Pair(
@@ -122,6 +124,12 @@ def _pairs(order: StageOrder, late_loads: frozenset[int]) -> Iterator[_Pair]:
             reused=theirs.dims - _movable(order, at, late_loads),
             left=ours.dims - theirs.dims,
         )
+
+
+def _are_on_one_level(one: Memory, other: Memory) -> bool:
+    """Are both in one shared memory, or both replicated?"""
+    replicated = bool(one.replicated_over), bool(other.replicated_over)
+    return all(replicated) or (not any(replicated) and one.name == other.name)
 
 
 def _rank(operand: int, memory: Memory) -> tuple[bool, bool, int]:

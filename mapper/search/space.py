@@ -32,6 +32,8 @@ from mapper.search.fill import Group
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
+Stages = tuple[tuple[int, Memory], ...]
+
 
 @dataclass(slots=True)
 class Common:
@@ -51,7 +53,7 @@ class StageOrder:
     """One order of stages and the tables of its mappings."""
 
     run: Execution
-    stages: tuple[tuple[int, Memory], ...]
+    stages: Stages
     common: Common = field(default_factory=Common)
     constraint: Constraint = FREE
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
@@ -76,6 +78,11 @@ class StageOrder:
         """
         last = self.last_shared
         return frozenset(number for number, at in enumerate(self.listed) if at <= last)
+
+    @cached_property
+    def is_by_level(self) -> bool:
+        """Are shared memories filled before others, and outer ones before inner ones?"""
+        return _out_of_level(self.run, self.stages) == 0
 
     @cached_property
     def last_shared(self) -> int:
@@ -290,7 +297,7 @@ def constrained_orders(run: Execution, constraint: Constraint) -> Iterator[Stage
             yield replace(order, constraint=constraint)
 
 
-def _is_dominated(run: Execution, stages: tuple[tuple[int, Memory], ...]) -> bool:
+def _is_dominated(run: Execution, stages: Stages) -> bool:
     """Is there a latch above a neighbour that might as well come first?
 
     Below a latch all dimensions of its operand are down to one step. If the next stage's operand
@@ -330,24 +337,22 @@ def _passable(run: Execution, operand: int) -> list[Memory]:
     return [memory for memory in run.paths[operand] if role in memory.may_bypass]
 
 
-Stages = tuple[tuple[int, Memory], ...]
-
-
 def _stages_in_order(run: Execution) -> list[Stages]:
     """Every way to merge the operands' own stages, each from its outermost inwards."""
-    levels = {
-        memory.name: len(run.memories) if memory.replicated_over else level
-        for level, memory in enumerate(run.memories)
-    }
     paths = [
         tuple((operand, memory) for memory in path[1:]) for operand, path in enumerate(run.paths)
     ]
+    return sorted(_merged(paths), key=lambda stages: _out_of_level(run, stages))
 
-    def out_of_level(stages: Stages) -> int:
-        placed = [levels[memory.name] for _, memory in stages]
-        return sum(outer > inner for outer, inner in itertools.combinations(placed, 2))
 
-    return sorted(_merged(paths), key=out_of_level)
+def _out_of_level(run: Execution, stages: Stages) -> int:
+    """Pairs of stages of which the upper one is in a memory further in, replicated ones being the
+    innermost level together."""
+    names = [memory.name for memory in run.memories]
+    placed = [
+        len(names) if memory.replicated_over else names.index(memory.name) for _, memory in stages
+    ]
+    return sum(upper > lower for upper, lower in itertools.combinations(placed, 2))
 
 
 def _merged(paths: list[Stages]) -> Iterator[Stages]:
