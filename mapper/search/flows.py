@@ -144,7 +144,7 @@ class _Terms:
                 slots,
                 float(s[pricing.IS_OUTPUT]),
                 final * self._ps_per_bit(s),
-                float(held),
+                float(s[pricing.VISIT_PS]),
             ),
         )
 

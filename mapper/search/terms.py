@@ -114,10 +114,10 @@ def with_terms(
 ) -> Iterator[tuple[StageOrder, Terms]]:
     """Each order with its terms, which orders of the same stages share if they wait for the same
     ones; tables are shared by all that look at the same columns."""
-    known: dict[tuple[int, frozenset[int]], tuple[StageOrder, Terms]] = {}
+    known: dict[tuple[int, frozenset[int], bool], tuple[StageOrder, Terms]] = {}
     tables: dict[tuple[int, bytes], Terms] = {}
     for order in orders:
-        key = id(order.run), order.held
+        key = id(order.run), order.held, order.is_by_level
         if key not in known:
             made = terms(order, coefficients)
             first = tables.setdefault((id(order.run), made.columns.tobytes()), made)
