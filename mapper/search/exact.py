@@ -47,8 +47,8 @@ class SearchResult:
 
     @property
     def gap(self) -> float:
-        """How far the mapping can be from the optimum, relative to the lower bound; negative if it is
-        ``outside``."""
+        """How far the mapping can be from the optimum, relative to the lower bound; below zero if
+        it is ``outside``."""
         return self.objective_value / self.lower_bound - 1 if self.lower_bound else 0.0
 
     @property
