@@ -19,6 +19,8 @@ class Family(ABC):
     """A kind of hardware. Its documents have components, each with a ``kind`` and a name."""
 
     schema: ClassVar[type[StrictModel]]
+    #: Whether programs are kernels of a library, so that nothing is mapped.
+    brings_kernels: ClassVar[bool] = False
 
     @abstractmethod
     def construct(self, checked: Any, data: Mapping[str, Any]) -> Architecture:

@@ -1,8 +1,9 @@
 """Fit the constants of the GPU kernel model: ``python -m benchmarks.calibrate_gpu [CLASS ...]``.
 
-Uses ``kernels_ref/data/h200_library.csv`` and ``h200_hard_library.csv``, never the unseen rows,
+Uses the training rows of ``dse validate``, never those that judge,
 and writes ``sim/gpu/data/h200.json``. With classes, only their constants are fitted again; with
-``power``, only energies. Every
+``power``, only energies; with ``blocks``, only what the layers of a network have besides, which is
+to be done again after ``benchmarks.correct_gpu``. Every
 constant is a rate, a latency or an energy of a class of kernels, fitted to measured times by the
 least absolute relative error (a soft L1 loss, so that single outliers do not bend it; powers by
 the logarithm) and held near its start where the data say nothing.
@@ -28,6 +29,7 @@ from benchmarks.gpu_start_constants import POWER, STARTS, Constants, start_of
 from dse.validation import SPLITS
 from sim.devices.gpu import chip_of
 from sim.gpu.collective import INSIDE
+from sim.gpu.correction import fitted_corrections
 from sim.gpu.demand import Array, Call
 from sim.gpu.power import SCALES, Load, joined_prices, prices_of
 from sim.gpu.predict import MODELS, GpuModel, class_of, load_of, predict
@@ -112,6 +114,11 @@ def log_error(rows: Sequence[Row], model: GpuModel) -> Array:
 def relative_error(rows: Sequence[Row], model: GpuModel) -> Array:
     """What the model is judged by; it matters where errors are large."""
     return np.asarray(np.expm1(np.minimum(log_error(rows, model), 3.0)))
+
+
+def in_blocks(constants: Mapping[str, Any]) -> GpuModel:
+    """Kernels of blocks are corrected like others."""
+    return GpuModel(chip=H200, constants=constants, corrections=fitted_corrections())
 
 
 def with_class(constants: Mapping[str, Any], key: str, own: Constants) -> GpuModel:
@@ -232,7 +239,7 @@ def fit_blocks(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
 
     found = fitted(
         start,
-        lambda c: log_error(blocks, GpuModel(chip=H200, constants={**constants, **parted(c)})),
+        lambda c: log_error(blocks, in_blocks({**constants, **parted(c)})),
         prior=0.15,
     )
     constants.update(parted(found))
@@ -244,7 +251,8 @@ def _fit_sums(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     alone = constants["collective.all_reduce"]
     constants[INSIDE] = {**alone, **start_of(INSIDE)}
     own = fitted(
-        start_of(INSIDE), lambda c: relative_error(shared, with_class(constants, INSIDE, c))
+        start_of(INSIDE),
+        lambda c: relative_error(shared, in_blocks(with_class(constants, INSIDE, c).constants)),
     )
     constants[INSIDE] |= own
 
@@ -268,6 +276,9 @@ def main(wanted: Sequence[str]) -> None:
         _fit_sums(rows, constants)
         _save(constants)
         return
+    if list(wanted) == ["blocks"]:
+        _blocks_too(rows, constants)
+        return
     power_too = not wanted
     chosen = {
         key: own
@@ -285,9 +296,13 @@ def main(wanted: Sequence[str]) -> None:
             fit_power(rows, constants)
             print({k: round(v, 3) for k, v in constants["power"].items()})
         _save(constants)
+    _blocks_too(rows, constants)
+
+
+def _blocks_too(rows: Sequence[Row], constants: dict[str, Constants]) -> None:
     fit_blocks(rows, constants)
     blocks = [row for row in rows if row.call.kind == "block" and row.call.params["tp"] == 1]
-    show("blocks", log_error(blocks, GpuModel(chip=H200, constants=constants)))
+    show("blocks", log_error(blocks, in_blocks(constants)))
     _save(constants)
 
 

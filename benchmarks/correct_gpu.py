@@ -50,13 +50,13 @@ class Size:
 
 SIZES = {
     "conv2d": Size(trees=400, leaves=40, rate=0.08),
-    "gemm": Size(trees=160, leaves=12, rate=0.06),
-    "bmm": Size(trees=120, leaves=10, rate=0.06),
+    "gemm": Size(trees=250, leaves=16, rate=0.06),
+    "bmm": Size(trees=160, leaves=10, rate=0.06),
     "sdpa": Size(trees=120, leaves=10, rate=0.06),
     "rows": Size(trees=100, leaves=8, rate=0.06),
 }
 #: A group is corrected if that takes away at least this share of its error in cross-validation.
-LEAST_GAIN = 0.05
+LEAST_GAIN = 0.03
 DEPTH = 8
 
 

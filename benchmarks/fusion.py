@@ -34,7 +34,7 @@ from sim.prices import price
 NETWORKS = {
     "ResNet-18": ("resnet18", ""),
     "MobileNetV2": ("mobilenet_v2", ""),
-    "GPT-2 block, 256 tokens": ("gpt2:seq=256,dtype=int8", "h.0."),
+    "GPT-2 block, 256 tokens": ("gpt2:seq=256,dtype=int8", "layers.0."),
 }
 
 

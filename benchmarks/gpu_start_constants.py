@@ -22,11 +22,13 @@ TILES = {
     "again_us": 0.5,
     "kept": 0.7,
     "reread": 0.03,
+    "shared_sectors": 0.6,
 }
 BLOCKS = {
     **{k: v for k, v in COMMON.items() if k != "launch_us"},
     "reduce_us": 2.2,
     "reduce_passes": 1.0,
+    "shared_sectors": 0.1,
 }
 
 
@@ -97,8 +99,9 @@ ROWS = {
     "wide_row": 1.2,
     "heavy": 1.3,
     "second_pass": 0.1,
+    "spilled": 0.2,
 }
-OF_ROWS_ALONE = ("wide", "miss_stretch", "wide_row", "heavy", "second_pass")
+OF_ROWS_ALONE = ("wide", "miss_stretch", "wide_row", "heavy", "second_pass", "spilled")
 VECTORS = {k: v for k, v in ROWS.items() if k not in OF_ROWS_ALONE} | {"rows": 0.1}
 PREFILL = {
     **COMMON,

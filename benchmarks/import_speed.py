@@ -25,7 +25,7 @@ NETWORKS = (
     "resnet152",
     "efficientnet_b7",
     "densenet201",
-    "vit_l",
+    "efficientvit_b3",
     "mcunet_in4",
     f"{_LLAMA_405B},seq=2048",
     f"{_LLAMA_405B},phase=decode,ctx=8192",

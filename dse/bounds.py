@@ -25,7 +25,8 @@ class LeastCosts:
 
 
 def least_costs(workload: Workload, architecture: Architecture) -> LeastCosts:
-    """Roofline time; energy of the operations and of moving each operand once off chip.
+    """Roofline time, shared evenly by the cores; energy of the operations and of moving each
+    operand once off chip.
 
     Raises ``InfeasibleError`` if no unit can do some operation at all.
     """
@@ -35,6 +36,7 @@ def least_costs(workload: Workload, architecture: Architecture) -> LeastCosts:
     prices = price_all(architecture, price)
     runs = [execution(workload, operator, architecture) for operator in workload.operators]
     latency = sum(roofline.estimate(_unmapped(run), prices).latency_ps for run in runs)
+    latency = -(-latency // architecture.cores)
     dynamic = sum(_energy_pj(run, prices) for run in runs)
     return LeastCosts(latency_ps=latency, energy_pj=dynamic + architecture.leakage_w * latency)
 

@@ -73,6 +73,7 @@ class _Draft:
         self._constraints(data.get("constraints", {}))
         self._sampler(data.get("sampler", "bayes"))
         self._flat(data)
+        self._mapped(data)
 
     def _attempt(self, path: KeyPath, action: Callable[[], object]) -> bool:
         """Runs ``action``; its input errors become findings at ``path``."""
@@ -227,6 +228,14 @@ class _Draft:
             named = data.get(key)
             if isinstance(named, list | Mapping) and "ram" in named:
                 self.wrong.append(Finding((key,), "'ram' is known of microcontrollers only"))
+
+    def _mapped(self, data: Mapping[str, Any]) -> None:
+        """Nothing is mapped where a library's kernels run."""
+        if self.architecture is None or "mapping" not in data:
+            return
+        if family_named(self.architecture.family).brings_kernels:
+            reason = "runs kernels of a library, which nothing maps: leave it out"
+            self.wrong.append(Finding(("mapping",), f"{self.architecture.name} {reason}"))
 
 
 def _check_network(spec: str) -> None:

@@ -12,7 +12,7 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import parse_size
 from mapper.workload.graph import Workload
-from mapper.workload.load import listings, load_workload
+from mapper.workload.load import listings, load_workload, public_name
 from mapper.workload.parameters import split_spec
 from sim.stream_spec import PATTERNS, StreamSpec
 
@@ -39,7 +39,7 @@ def check_no_stream(spec: str) -> None:
     if not suggest(name, [NAME]):
         return
     known = [listing.name for listing in listings()]
-    if name not in known and suggest(name, [*known, NAME]) == suggestion(NAME):
+    if public_name(name) is None and suggest(name, [*known, NAME]) == suggestion(NAME):
         raise InputError(Problem(f"unknown workload '{name}'; {suggestion(NAME)}"))
 
 

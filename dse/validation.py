@@ -45,6 +45,7 @@ TRAINING = (
     "h200_seen_library.csv",
     "h200_seen2_library.csv",
     "h200_more_library.csv",
+    "h200_others_library.csv",
 )
 #: What is shipped: the rows that constants were fitted to, and those that only judge; ``two-gpus``
 #: only judge too.

@@ -65,6 +65,9 @@ class Moves:
         self.steps = tuple(self._all_steps())
         self._signed = {sign: [s for s in self.steps if s.sign == sign] for sign in (1, -1)}
         self._ways: dict[tuple[int, int, Step], IntArray] = {}
+        self._reorderings: dict[int, list[int]] = {}
+        self._places: dict[tuple[int, int], list[int]] = {}
+        self._nearest: dict[tuple[int, int, int, int], int] = {}
 
     def _all_steps(self) -> list[Step]:
         operator, axes = self.orders[0].run.operator, self.orders[0].run.intrinsic.axes
@@ -149,23 +152,35 @@ class Moves:
 
     def reordered(self, candidate: Candidate, order: int) -> Candidate:
         """Under another order of the stages, each tile as it was or as near as can be."""
-        old, new = self.orders[candidate.order], self.orders[order]
-        place = [old.stages.index(stage) for stage in new.stages]
-        rows = []
-        for dim in range(len(self.dims)):
-            before = self._logs_of(old, dim)[candidate.rows[dim]]
-            wanted = np.concatenate([before[place], before[len(old.stages) :]])
-            rows.append(int(np.argmin(np.abs(self._logs_of(new, dim) - wanted).sum(axis=1))))
-        return Candidate(order, tuple(rows))
+        at = candidate.order
+        return Candidate(
+            order, tuple(self._like(at, order, dim, row) for dim, row in enumerate(candidate.rows))
+        )
+
+    def _like(self, at: int, order: int, dim: int, row: int) -> int:
+        """The tiling under another order that is nearest to this one."""
+        key = at, order, dim, row
+        if key not in self._nearest:
+            old, new = self.orders[at], self.orders[order]
+            if (at, order) not in self._places:
+                self._places[at, order] = [old.stages.index(stage) for stage in new.stages]
+            before = self._logs_of(old, dim)[row]
+            wanted = np.concatenate([before[self._places[at, order]], before[len(old.stages) :]])
+            distance = np.abs(self._logs_of(new, dim) - wanted).sum(axis=1)
+            self._nearest[key] = int(np.argmin(distance))
+        return self._nearest[key]
 
     def reorderings(self, order: int) -> list[int]:
         """Orders in which two stages that follow each other have changed places."""
-        stages = self.orders[order].stages
-        swapped = (
-            (*stages[:i], stages[i + 1], stages[i], *stages[i + 2 :])
-            for i in range(len(stages) - 1)
-        )
-        return [self._number[each] for each in swapped if each in self._number]
+        if order not in self._reorderings:
+            stages = self.orders[order].stages
+            swapped = (
+                (*stages[:i], stages[i + 1], stages[i], *stages[i + 2 :])
+                for i in range(len(stages) - 1)
+            )
+            known = self._number
+            self._reorderings[order] = [known[each] for each in swapped if each in known]
+        return self._reorderings[order]
 
 
 def with_row(candidate: Candidate, dim: int, row: int) -> Candidate:

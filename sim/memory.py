@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.workload.graph import Workload
-from mapper.workload.operators import Tensor
+from mapper.workload.operators import Operator, Tensor
 
 
-def peak_live_bytes(workload: Workload, elsewhere: Collection[str] = ()) -> int:
+def peak_live_bytes(
+    workload: Workload,
+    elsewhere: Collection[str] = (),
+    together: Iterable[Sequence[Operator]] | None = None,
+) -> int:
     """Weights, plus at the worst moment the activations that are still needed.
 
-    Tensors ``elsewhere`` (at home on the chip) count for nothing.
+    Tensors ``elsewhere`` (at home on the chip) count for nothing. ``together`` are operators that
+    run at the same time, in order of execution; each alone if it is not given.
 
     An input is there from the beginning, a result from the operator that first writes to it; a
     tensor is needed until the last operator that touches it, an output to the end.
     """
+    steps = [[operator] for operator in workload.operators] if together is None else together
+    lifetimes = _lifetimes(workload, steps)
     changes = [0] * (len(workload.operators) + 1)
-    for tensor, (first, last) in _lifetimes(workload).items():
+    for tensor, (first, last) in lifetimes.items():
         if tensor.name in elsewhere:
             continue
         changes[first] += size_bytes(tensor)
@@ -51,12 +58,15 @@ def check_outermost(
     return needed
 
 
-def _lifetimes(workload: Workload) -> dict[Tensor, tuple[int, int]]:
-    """First and last operator (by position) that need each tensor that is not a weight."""
-    end = len(workload.operators) - 1
+def _lifetimes(
+    workload: Workload, steps: Iterable[Sequence[Operator]]
+) -> dict[Tensor, tuple[int, int]]:
+    """First and last step (by position) that need each tensor that is not a weight."""
+    end = 0
     touched: dict[str, list[int]] = {tensor.name: [] for tensor in workload.tensors}
-    for position, operator in enumerate(workload.operators):
-        for access in operator.accesses:
+    for position, operators in enumerate(steps):
+        end = position
+        for access in (access for operator in operators for access in operator.accesses):
             touched[access.tensor].append(position)
     return {
         tensor: (

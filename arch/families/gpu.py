@@ -201,6 +201,7 @@ class GpuConfig(StrictModel):
 @register_family("gpu")
 class Gpu(Family):
     schema = GpuConfig
+    brings_kernels = True
 
     def construct(self, checked: Any, data: Mapping[str, Any]) -> Architecture:
         config: GpuConfig = checked

@@ -198,6 +198,7 @@ class McuConfig(StrictModel):
 @register_family("mcu")
 class Mcu(Family):
     schema = McuConfig
+    brings_kernels = True
 
     def rebuild(self, data: Mapping[str, Any], overrides: Mapping[str, Any]) -> Architecture:
         """Another board's values first, then what else is overridden."""

@@ -14,6 +14,7 @@ from dse.report.answer import answer
 from dse.report.confidence import RULES
 from dse.report.data import Facts
 from dse.report.evidence import WorkloadSummary
+from dse.report.figures.cores import tracks_of
 from dse.report.figures.style import Rendered
 from dse.report.importance import FEWEST_TRIALS, METHOD
 
@@ -169,6 +170,10 @@ def _captions(facts: Facts) -> dict[str, str]:
     roles = "; ".join(f"{d.label}: {', '.join(r.name for r in d.roles)}" for d in facts.designs)
     chosen = f"The thick line is {facts.chosen_name}." if facts.chosen_name else ""
     steady = "Hatched stretches are loops in steady state, simulated once and counted."
+    if len(tracks_of(facts.evidence.timeline)) > 1:
+        steady = (
+            "Bars are units of the schedule, numbered in its order; white lines part their tiles."
+        )
     hypervolume = (
         "The hypervolume is the share of the objective space that the designs found so far "
         "dominate (logarithmic scales, reference point 10 % beyond the worst corner of the "

@@ -30,8 +30,9 @@ from mapper.plan import Plan
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import evaluate
-from sim.models import FIDELITIES
+from sim.models import EVENT, FIDELITIES
 from sim.plan import evaluate_plan
+from sim.plan_cores import CoresRun, cores_timeline, evaluate_on_cores
 from sim.plan_timeline import plan_timeline
 from sim.timeline import Slice, timeline
 
@@ -60,14 +61,24 @@ class _Mapped:
     architecture: Architecture
     mappings: Mapping[str, Mappings]
     plans: Mapping[str, Plan]
+    cores: Mapping[str, list[int]]
 
     def run(self, workload: Workload, spec: str, fidelity: str) -> Metrics:
-        """The workload again, as it was mapped or scheduled then."""
+        """The workload again, as it was mapped, scheduled or placed on cores then."""
+        if spec in self.cores:
+            return self._on_cores(workload, spec, fidelity).metrics
         if spec in self.plans:
             return evaluate_plan(fidelity, workload, self.architecture, self.plans[spec])
         return evaluate(workload, self.architecture, self.mappings[spec], fidelity)
 
+    def _on_cores(self, workload: Workload, spec: str, fidelity: str) -> CoresRun:
+        plan, cores = self.plans[spec], self.cores[spec]
+        return evaluate_on_cores(fidelity, workload, self.architecture, plan, cores)
+
     def timeline(self, workload: Workload, spec: str) -> Iterator[Slice]:
+        if spec in self.cores:
+            run = self._on_cores(workload, spec, EVENT)
+            return cores_timeline(run, self.architecture.memories[0].name)
         if spec in self.plans:
             return plan_timeline(workload, self.architecture, self.plans[spec])
         return timeline(workload, self.architecture, self.mappings[spec])
@@ -91,6 +102,7 @@ def collect(study: Study) -> Evidence:
             architecture=architectures[n],
             mappings=_mappings(t),
             plans=_plans(t),
+            cores=_cores(t),
         )
         for n, t in wanted.items()
         if t.metrics is not None
@@ -126,6 +138,15 @@ def _plans(trial: Trial) -> dict[str, Plan]:
         spec: plan_of(document["schedule"]["plan"])
         for spec, document in (trial.metrics or {}).items()
         if "schedule" in document
+    }
+
+
+def _cores(trial: Trial) -> dict[str, list[int]]:
+    """Which core runs each unit of a plan, where there are several."""
+    return {
+        spec: document["schedule"]["cores"]
+        for spec, document in (trial.metrics or {}).items()
+        if "cores" in document.get("schedule", {})
     }
 
 

@@ -1,16 +1,18 @@
 """Whole networks as torch runs them, to be measured: one CUDA graph of all kernels of a step.
 
-Networks are those of the zoo (``resnet50``, ``vit_b``, ...) and BERT as transformers has it, in
-bf16, images channels last. ``eager`` is the module as it is: batch normalization, activation and
-sum are kernels of their own. ``fused`` has batch normalization in the weights, and bias, clamp and
-residual sum in the epilogue of cuDNN's convolutions, as compilers for inference arrange it.
+Networks are those of the zoo (``resnet50``, ...), ViT and GPT-2 (with all logits) as modules of
+torch's own, and BERT as transformers has it, in bf16, images channels last. ``eager`` is the module
+as it is: batch normalization, activation and sum are kernels of their own. ``fused`` has batch
+normalization in the weights, and bias, clamp and residual sum in the epilogue of cuDNN's
+convolutions, as compilers for inference arrange it.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mapper.workload import zoo
 from mapper.workload.parameters import parse_parameters
@@ -31,8 +33,12 @@ class Case:
 
     @property
     def workload(self) -> str:
-        chosen = ",".join(f"{key}={value}" for key, value in self.parameters)
-        return f"{self.name}:{chosen},dtype=bf16"
+        chosen = [f"{key}={value}" for key, value in self.parameters]
+        return f"{self.name}:{','.join([*chosen, *ALWAYS.get(self.name, ())])},dtype=bf16"
+
+
+#: How networks are run unless the workload says otherwise.
+ALWAYS = {"gpt2": ("logits=all",)}
 
 
 def _sizes(
@@ -48,14 +54,14 @@ CASES = (
     *_sizes("resnet50", (1, 8, 32, 256)),
     *_sizes("resnet50", (1, 8, 32, 256), FUSED),
     *_sizes("mobilenet_v2", (1, 32, 256)),
-    *_sizes("vit_b", (1, 32, 256)),
+    *_sizes("vit-b", (1, 32, 256)),
     *_sizes("gpt2", (1, 16), seq=512),
     *_sizes("resnet18", (1, 64)),
     *_sizes("resnet18", (1, 64), FUSED),
     *_sizes("efficientnet_b0", (1, 64)),
     *_sizes("densenet121", (1, 64)),
     *_sizes("mobilenet_v3_large", (1, 128)),
-    *_sizes("vit_s", (64,)),
+    *_sizes("vit-s", (64,)),
 )
 
 #: Networks and sizes that only judge: what is known of the model's structure came from ``CASES``.
@@ -69,8 +75,8 @@ UNSEEN = (
     *_sizes("vovnet39", (1, 64)),
     *_sizes("hardnet68", (8,)),
     *_sizes("mobilenet_v3_small", (2, 256)),
-    *_sizes("vit_l", (1, 24)),
-    *_sizes("vit_ti", (16, 256)),
+    *_sizes("vit-l", (1, 24)),
+    *_sizes("vit-ti", (16, 256)),
     *_sizes("gpt2", (4,), seq=256),
     *_sizes("bert-base", (2, 48), seq=256),
     *_sizes("bert-base", (1, 32, 256), seq=128),
@@ -131,7 +137,22 @@ def _bert(case: Case) -> Built:
     return _LastState(model), (torch.zeros(given["batch"], given["seq"], dtype=torch.int32),)
 
 
-_SOURCES: dict[str, Callable[[Case], Built]] = {"bert-base": _bert}
+def _vit(case: Case) -> Built:
+    # By name, since the module needs torch.
+    family = importlib.import_module("kernels_ref.library.eager_vit")
+    return cast(Built, family.vit(case.name.removeprefix("vit-"), **dict(case.parameters)))
+
+
+def _gpt2(case: Case) -> Built:
+    family = importlib.import_module("kernels_ref.library.eager_gpt2")
+    return cast(Built, family.gpt2(**dict(case.parameters)))
+
+
+_SOURCES: dict[str, Callable[[Case], Built]] = {
+    "bert-base": _bert,
+    "gpt2": _gpt2,
+    **dict.fromkeys(("vit-ti", "vit-s", "vit-b", "vit-l"), _vit),
+}
 
 
 def _LastState(model: Any) -> Any:  # noqa: N802 - makes an instance of a class torch is needed for

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from kernels_ref.library.points import (
     LibraryPoint,
     Sampler,
     Sizes,
+    least_us,
     library_points,
     log_uniform,
     sample_with,
@@ -172,6 +174,19 @@ PROFILED: Counts = {
 #: Profiled too: convolutions of which two in three are as in networks.
 TYPICAL: Counts = {"conv2d": {"bf16": 6000, "fp16": 3500, "fp32": 2500}}
 
+#: Everything but convolutions once more, long calls above all.
+OTHERS: Counts = {
+    "gemm": {"bf16": 400, "fp16": 130, "fp32": 200, "fp8": 300, "int8": 110},
+    "bmm": {"bf16": 260, "fp16": 110, "fp32": 90},
+    "sdpa": {"bf16": 90, "fp16": 40, "fp32": 30},
+    "ew_add": {"bf16": 22, "fp16": 14, "fp32": 14},
+    "ew_gelu": {"bf16": 22, "fp16": 14, "fp32": 14},
+    "ew_scale": {"bf16": 22, "fp16": 14, "fp32": 14},
+    "row_softmax": {"bf16": 36, "fp16": 20, "fp32": 26},
+    "row_layernorm": {"bf16": 36, "fp16": 20, "fp32": 26},
+    "row_sum": {"bf16": 36, "fp16": 20, "fp32": 26},
+}
+
 #: As unseen, with more convolutions.
 FRESH: Counts = {**UNSEEN, "conv2d": {"bf16": 34, "fp16": 18, "fp32": 14}}
 
@@ -188,7 +203,26 @@ def _varied(rng: np.random.Generator, kind: str) -> Sampler:
     return (HARD_SAMPLERS if share < (1 + GROUPED_SHARE) / 2 else SAMPLERS)[kind]
 
 
+#: Of the other calls so many are long, which is at least this, if peaks are reached.
+LONG_SHARE = 0.4
+LONG_US = 30.0
+
+
+def _others(rng: np.random.Generator, kind: str) -> Sampler:
+    """As often sizes of networks as any; some of the calls are long."""
+    sampler = (HARD_SAMPLERS if rng.random() < 1 / 2 else SAMPLERS)[kind]
+    return partial(_long, sampler, kind) if rng.random() < LONG_SHARE else sampler
+
+
+def _long(sampler: Sampler, kind: str, rng: np.random.Generator, dtype: str) -> Sizes:
+    while True:
+        params = sampler(rng, dtype)
+        if least_us(kind, params, dtype) >= LONG_US:
+            return params
+
+
 PLANS = {
+    "others": Plan(counts=OTHERS, sampler=_others),
     "typical": Plan(counts=TYPICAL, sampler=_mixed),
     "fresh": Plan(counts=FRESH, sampler=_mixed),
     "profiled": Plan(counts=PROFILED, sampler=_broad),

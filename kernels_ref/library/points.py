@@ -172,6 +172,18 @@ FLOPS: dict[str, Callable[[Sizes], float]] = {
 }
 
 
+#: Peaks of an H200 in a microsecond: bytes of its memory, operations by format.
+PEAK_BYTES = 4.8e6
+PEAK_FLOPS = {"bf16": 9.9e8, "fp16": 9.9e8, "fp32": 6.7e7, "fp8": 1.98e9, "int8": 1.98e9}
+
+
+def least_us(kind: str, params: Sizes, dtype: str) -> float:
+    """What a call takes at the peaks of memory or arithmetic (NVIDIA H200 data sheet)."""
+    flops = FLOPS[kind](params) if kind in FLOPS else 0.0
+    moved = kind_named(kind).size_bytes(params, dtype)
+    return max(flops / PEAK_FLOPS[dtype], moved / PEAK_BYTES)
+
+
 def _small_enough(kind: str, params: Sizes, dtype: str) -> bool:
     flops = FLOPS[kind](params) if kind in FLOPS else 0.0
     if kind == "conv2d" and params["groups"] > 1:

@@ -231,7 +231,7 @@ def remaining(points: Sequence[LibraryPoint], done: Sequence[Path]) -> list[Libr
     for path in done:
         with path.open(newline="") as file:
             for row in csv.DictReader(file):
-                seen.add(key(row["kind"], row["params"], row["dtype"], row["repeat"]))
+                seen.add(key(row["kind"], row["params"], row["dtype"], row.get("repeat", "0")))
     return [point for point in points if point_key(point) not in seen]
 
 

@@ -31,7 +31,7 @@ class _Annealing:
         self.moves = Moves(space.orders, space.fits)
 
     def run(self) -> None:
-        walk(self.space, self._stride)
+        walk(self.space, self._stride, self.rng)
 
     def _stride(self, walker: Walker) -> bool:
         found = self.moves.near(walker.current, self.rng)

@@ -56,7 +56,6 @@ class Candidates:
     best: Candidate | None = None
     best_answer: FloatArray = field(default_factory=lambda: np.full(ANSWERS, np.inf))
     history: list[Improvement] = field(default_factory=list)
-    starts: list[Candidate] | None = None
     enough: float = 0.0
     _factors: dict[tuple[int, int, tuple[int, ...]], FloatArray] = field(default_factory=dict)
     _answers: dict[Candidate, FloatArray] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Candidates:
     def again(self, budget: int) -> Self:
         """The same mapspace with nothing counted; what was computed before is not again."""
         fresh = type(self)(self.run, self.orders, self.models, budget, self.costs)
-        fresh._factors, fresh._answers, fresh.starts = self._factors, self._answers, self.starts
+        fresh._factors, fresh._answers = self._factors, self._answers
         return fresh
 
     def __post_init__(self) -> None:

@@ -94,10 +94,16 @@ def cost(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatAr
     memory. The energy is rounded, so that mappings that cost the same are equal whatever order
     their energies are added in.
     """
-    answer[EXCESS] = _excess(volumes, flows, scratch)
+    answer[EXCESS] = excess(volumes, flows, scratch)
     if answer[EXCESS] > 0.0:
         answer[TOTAL_PS] = answer[TOTAL_PJ] = answer[EXPOSED] = np.inf
-        return
+    else:
+        spend(volumes, flows, scratch, answer)
+
+
+@kernel
+def spend(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatArray) -> None:
+    """Latency, energy and exposed time, whether it fits or not."""
     energy = flows.fixed_pj + _traffic(volumes, flows, scratch)
     latency = _waits(volumes, flows, answer)
     busiest = 0.0
@@ -111,7 +117,8 @@ def cost(volumes: FloatArray, flows: Flows, scratch: FloatArray, answer: FloatAr
 
 
 @kernel
-def _excess(volumes: FloatArray, flows: Flows, held: FloatArray) -> float:
+def excess(volumes: FloatArray, flows: Flows, held: FloatArray) -> float:
+    """By how much memories are too small; infinite if an axis is too short."""
     places, numbers = flows.places, flows.numbers
     for a in range(flows.axis_sizes.shape[0]):
         if volumes[flows.axis_columns[a]] > flows.axis_sizes[a]:
@@ -122,12 +129,12 @@ def _excess(volumes: FloatArray, flows: Flows, held: FloatArray) -> float:
         bits = numbers[t, 1] if volumes[places[t, 2]] > 1.0 else numbers[t, 0]
         slots = numbers[t, 2] if volumes[places[t, 3]] > 1.0 else 1.0
         held[places[t, 1]] += volumes[places[t, 0]] * bits * slots
-    excess = 0.0
+    missing = 0.0
     for m in range(flows.capacity_bits.shape[0]):
         capacity = flows.capacity_bits[m]
         if held[m] > capacity:
-            excess += (held[m] - capacity) / capacity
-    return excess
+            missing += (held[m] - capacity) / capacity
+    return missing
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 
 from mapper.moves import Moves, Resize, Step, Unroll, with_row
 from mapper.search.candidates import Candidate, Candidates
-from mapper.search.starts import evaluated_starts
+from mapper.search.starts import Starts
 
 _POPULATION = 20
 _ELITE_SHARE, _PARENT_SHARE = 0.05, 0.4
@@ -26,7 +26,7 @@ _VAIN = 2000
 def evolve(space: Candidates, rng: np.random.Generator) -> None:
     """Generation after generation until the budget is spent."""
     breeding = _Breeding(space, Moves(space.orders, space.fits), rng)
-    population = evaluated_starts(space)[:_POPULATION]
+    population = Starts(space, rng).first()[:_POPULATION]
     while True:
         population.sort(key=space.value)
         elite = population[: max(1, round(_ELITE_SHARE * _POPULATION))]

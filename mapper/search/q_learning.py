@@ -53,7 +53,7 @@ class Learner:
 
     def run(self) -> None:
         """Until the budget is spent (``BudgetSpent``) or no move leads to anything new."""
-        walk(self.space, self._stride)
+        walk(self.space, self._stride, self.rng)
 
     def _stride(self, walker: Walker) -> bool:
         current = walker.current

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mapper.search.candidates import Candidate, Candidates
-from mapper.search.starts import evaluated_starts
+from mapper.search.starts import Starts
 
 #: Calls without a new best until a walk goes back to its best.
 _PATIENCE = 50
 #: Moves tried in vain (they fit nowhere or lead to what is known) until a walk is over.
 _VAIN = 2000
-#: Walks that begin, and calls of each in the first round; the better half goes on for longer.
-_WALKS, _ROUND = 6, 12
+#: Walks that begin, calls of each in the first round, and in a round at most; the better half
+#: goes on for longer.
+_WALKS, _ROUND, _LONGEST = 6, 6, 24
 #: How often a mapping that cannot be better is priced all the same: it may lead to a better one.
 _DETOURS = 0.1
 
@@ -53,16 +54,21 @@ class Walker:
 Stride = Callable[[Walker], bool]
 
 
-def walk(space: Candidates, stride: Stride) -> None:
-    """Round after round, until the budget is spent or no stride leads to anything new."""
-    walkers = [Walker(start, start) for start in _apart(space)[:_WALKS]]
+def walk(space: Candidates, stride: Stride, rng: np.random.Generator) -> None:
+    """Round after round, until the budget is spent or no stride leads to anything new.
+
+    After a round that was in vain, other starts are looked for.
+    """
+    source = Starts(space, rng)
+    walkers = [Walker(start, start) for start in _apart(space, source.first())[:_WALKS]]
     calls = _ROUND
     while walkers:
-        if len(walkers) == 1:
-            calls = space.budget
+        best = space.best_value
         able = [each for each in walkers if _advance(space, each, calls, stride)]
         ranked = sorted(able, key=lambda each: space.value(each.best))
-        walkers, calls = ranked[: (len(ranked) + 1) // 2], 2 * calls
+        walkers, calls = ranked[: (len(ranked) + 1) // 2], min(2 * calls, _LONGEST)
+        if space.best_value == best:
+            walkers += [Walker(end, end) for end in source.more() if space.value(end) < best]
 
 
 def is_idle(space: Candidates, found: Candidate, rng: np.random.Generator) -> bool:
@@ -72,10 +78,10 @@ def is_idle(space: Candidates, found: Candidate, rng: np.random.Generator) -> bo
     return space.is_beaten(found) and rng.random() > _DETOURS
 
 
-def _apart(space: Candidates) -> list[Candidate]:
-    """The best start of each unrolling, the best first."""
+def _apart(space: Candidates, starts: list[Candidate]) -> list[Candidate]:
+    """The first one with each unrolling."""
     found: dict[tuple[tuple[int, ...], ...], Candidate] = {}
-    for start in evaluated_starts(space):
+    for start in starts:
         found.setdefault(space.unrolling(start), start)
     return list(found.values())
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,19 @@ from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import.spec import find_hf, hf_workload
-from mapper.workload.models import ALIASES, MODELS
+from mapper.workload.models import MODELS
+from mapper.workload.names import ALIASES, by_spelling, spelling
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
-from mapper.workload.parameters import Value, parse_parameters, split_spec, usage
+from mapper.workload.parameters import Parameter, Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.tflite_import.file import find_tflite
-from mapper.workload.tflite_import.network import tflite_workload as load_tflite
 from mapper.workload.torch_import.exported import exported_workload, find_exported
-from mapper.workload.torch_import.importing import import_built
 from mapper.workload.training.plan import TrainingPlan, split_plan
 from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
-from mapper.workload.zoo.formats import in_formats
+
+#: What shipped workload files are listed under, and the group of single operators.
+FILES, OPERATORS = "files", "operators"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +36,10 @@ class Listing:
     """One line for a person: a name that ``load_workload`` takes, and how to use it."""
 
     name: str
-    kind: str
+    group: str
     usage: str
     description: str
+    parameters: tuple[Parameter, ...] = ()
 
 
 class WorkloadFile(StrictModel):
@@ -62,38 +65,60 @@ def check_workload(spec: str) -> None:
 
 def listings() -> tuple[Listing, ...]:
     """Everything that can be named, for people: networks, shipped files, single operators."""
-    networks = (
+    entries = (*map(zoo.describe, zoo.names()), *MODELS.values(), *SINGLE_OPERATORS.values())
+    named = (
         Listing(
             name=entry.name,
-            kind="network",
+            group=entry.group,
             usage=usage(entry.name, entry.parameters),
             description=entry.description,
+            parameters=entry.parameters,
         )
-        for entry in map(zoo.describe, zoo.names())
+        for entry in entries
     )
     files = (
-        Listing(name=name, kind="file", usage=name, description=_file(name).description)
+        Listing(name=name, group=FILES, usage=name, description=_file(name).description)
         for name in catalog.names("workload")
     )
-    written = (
-        Listing(
-            name=entry.name,
-            kind=kind,
-            usage=usage(entry.name, entry.parameters),
-            description=entry.description,
-        )
-        for kind, entries in (("network", MODELS), ("operator", SINGLE_OPERATORS))
-        for entry in entries.values()
-    )
-    return (*networks, *files, *written)
+    return (*named, *files)
 
+
+def public_name(name: str) -> str | None:
+    """The name of what ``name`` is another name or spelling of, if it is of anything."""
+    return _spellings().get(spelling(name))
+
+
+def other_names(name: str) -> tuple[str, ...]:
+    """What else the network of this name is called."""
+    return tuple(alias for alias, meant in ALIASES.items() if meant == name)
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    return by_spelling((*zoo.names(), *MODELS, *SINGLE_OPERATORS))
+
+
+def _by_name(module: str, function: str) -> Callable[..., Workload]:
+    """The function of an importer, whose module is loaded when it is called: looking at names and
+    networks of our own operators need none of them."""
+
+    def call(*arguments: Any, **keywords: Any) -> Workload:
+        found = importlib.import_module(f"mapper.workload.{module}")
+        workload: Workload = getattr(found, function)(*arguments, **keywords)
+        return workload
+
+    return call
+
+
+_import_built = _by_name("torch_import.importing", "import_built")
+_load_tflite = _by_name("tflite_import.network", "tflite_workload")
 
 #: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
 _FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] = (
     (find_hf, hf_workload),
     (find_user_network, user_workload),
     (find_onnx, onnx_workload),
-    (find_tflite, load_tflite),
+    (find_tflite, _load_tflite),
     (find_exported, exported_workload),
 )
 
@@ -111,21 +136,21 @@ def _loader(spec: str) -> Callable[[], Workload]:
             return partial(load, found)
     if spec in catalog.names("workload") or Path(spec).suffix in (".yaml", ".yml"):
         return _loader_of_file(spec)
-    name = spec.partition(":")[0].strip()
-    if not (_written(name) or zoo.is_network(name)):
-        _check_is_no_path(spec, name)
-    name, everything = split_spec(spec)
+    written = spec.partition(":")[0].strip()
+    name = public_name(written)
+    if name is None:
+        _check_is_no_path(spec, written)
+        names = [listing.name for listing in listings()]
+        raise InputError(Problem(f"{unknown('workload', written, names)}; or {_FORMS}"))
+    _, everything = split_spec(spec)
     given, plan, trained = split_plan(name, everything)
     if plan is not None:
         rest = ",".join(f"{key}={value}" for key, value in given.items())
         return partial(_trained, _loader(f"{name}:{rest}" if rest else name), plan, trained)
-    if written := _written(name):
-        return partial(_written_workload, written.name, tuple(written.parse(given).items()))
     if zoo.is_network(name):
         values = parse_parameters(name, zoo.describe(name).parameters, given)
-        return partial(_network, zoo.describe(name).name, tuple(values.items()))
-    names = [listing.name for listing in listings()]
-    raise InputError(Problem(f"{unknown('workload', name, names)}; or {_FORMS}"))
+        return partial(_network, name, tuple(values.items()))
+    return partial(_written_workload, name, tuple(_written(name).parse(given).items()))
 
 
 def _check_is_no_path(spec: str, name: str) -> None:
@@ -138,10 +163,10 @@ def _check_is_no_path(spec: str, name: str) -> None:
     raise InputError(Problem(f"{kind} are no workloads; allowed {_FORMS}{hint}", file=path))
 
 
-def _written(name: str) -> SingleOperator | None:
-    """The operator or network of that name, if it is one of those written by operators."""
-    name = ALIASES.get(name, name)
-    return SINGLE_OPERATORS.get(name) or MODELS.get(name)
+def _written(name: str) -> SingleOperator:
+    """The operator or network of that name, one of those written by operators."""
+    entry: SingleOperator = (SINGLE_OPERATORS | MODELS)[name]
+    return entry
 
 
 def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) -> Workload:
@@ -152,9 +177,7 @@ def _trained(forward: Callable[[], Workload], plan: TrainingPlan, title: str) ->
 @lru_cache(maxsize=32)
 def _written_workload(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
     """Built once per process: workloads are immutable, so all callers may share one."""
-    entry = _written(name)
-    assert entry is not None
-    return single_workload(entry, dict(values))
+    return single_workload(_written(name), dict(values))
 
 
 def _loader_of_file(name_or_path: str) -> Callable[[], Workload]:
@@ -177,6 +200,5 @@ def _network(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
     """Imported once per process: workloads are immutable, so all callers may share one."""
     chosen = dict(values)
     title = f"{name}:{','.join(f'{key}={value}' for key, value in values)}"
-    entry = zoo.describe(name)
-    workload = import_built(entry.builder(chosen), name=title, dtype=str(chosen["dtype"]))
-    return in_formats(workload, chosen, entry.dense)
+    build = zoo.describe(name).builder(chosen)
+    return _import_built(build, name=title, dtype=str(chosen["dtype"]))

@@ -19,7 +19,7 @@ from mapper.cost import ComponentMetrics, InfeasibleError, Metrics, OperatorMetr
 from mapper.workload.graph import Workload
 from sim.gpu.chip import Chip
 from sim.gpu.constants import gpu_model
-from sim.gpu.launches import never_written, notes_of
+from sim.gpu.launches import kernel_groups, never_written, notes_of
 from sim.gpu.workload import GpuRun, run_workload
 from sim.kernel_models import kernel_model
 from sim.memory import peak_live_bytes, size_bytes
@@ -151,7 +151,8 @@ def run(workload: Workload, architecture: Architecture, fidelity: str) -> Metric
 
 def _held(workload: Workload, architecture: Architecture, store: Hbm) -> int:
     """Bytes of the HBM that are needed; scores of fused attention never get there."""
-    needed = peak_live_bytes(workload, never_written(workload))
+    groups = kernel_groups(workload)
+    needed = peak_live_bytes(workload, never_written(groups), groups)
     if needed > store.size_bytes:
         parameters = sum(size_bytes(t) for t in workload.tensors if t.kind == "weight")
         raise InfeasibleError(
@@ -225,7 +226,7 @@ def _gap(number: int, latency_ps: int, found: GpuRun) -> dict[str, int]:
     rounds of blocks that do not overlap with each other."""
     analytical_ps = round(float(found.times_us[number]) * PS_PER_US)
     gap_ps = latency_ps - analytical_ps
-    dispatch_ps = min(gap_ps, round(float(found.dispatch_us[number]) * PS_PER_US))
+    dispatch_ps = max(0, min(gap_ps, round(float(found.dispatch_us[number]) * PS_PER_US)))
     rest_ps = gap_ps - dispatch_ps
     return {cause: ps for cause, ps in (("dispatch", dispatch_ps), ("rounds", rest_ps)) if ps}
 

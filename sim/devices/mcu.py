@@ -30,6 +30,9 @@ from mapper.workload.graph import Workload
 from sim.kernel_models import kernel_model
 from sim.prices import prices
 
+#: Why the event model is above the analytical one.
+NO_OVERLAP = "waiting for weights"
+
 
 @prices(McuCore)
 def core(component: McuCore) -> Price:
@@ -131,9 +134,10 @@ def _operator(
     peak = layer.macs / processor.macs_per_cycle
     needed = max(peak, layer_cycles(processor.kernels, layer, macs, accesses))
     computing_ps = _ceil((peak if fidelity == "roofline" else needed) * period_ps)
-    latency = max(computing_ps, weights_ps)
+    latency, gap = max(computing_ps, weights_ps), {}
     if fidelity == "event":
         latency = computing_ps + weights_ps
+        gap = {NO_OVERLAP: min(computing_ps, weights_ps)}
     busy = {processor.name: computing_ps, store.name: weights_ps}
     moved = {store.name: layer.weight_bytes}
     energy = architecture.leakage_w * latency
@@ -144,6 +148,7 @@ def _operator(
         bound_by=max(busy, key=lambda name: busy[name]),
         macs=layer.macs,
         components=_components(architecture, busy, moved, latency),
+        gap={cause: ps for cause, ps in gap.items() if ps},
     )
 
 

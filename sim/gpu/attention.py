@@ -81,12 +81,16 @@ def _prefill(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     step_us = (products + exponentials) / chip.clock_mhz
     mean_steps = per_head / query_tiles
     even = tiles / chip.sms
-    waves = np.where(causal > 0, np.maximum(1, even + constants["tail"]), np.ceil(even))
+    # Tiles of a triangle are of all lengths; keys before it are the same for all.
+    uneven = np.minimum(1, query_tiles * (query_tiles + 1) / 2 / per_head)
+    waves = np.where(causal > 0, np.maximum(1, even + constants["tail"] * uneven), np.ceil(even))
     last = np.minimum(query_tiles + np.ceil(past_tiles), key_tiles)
     longest = np.where((causal > 0) & (even <= 1), last, mean_steps)
     tile_us = constants["tile_us"] + constants["depth_us"] * depth / 128
     moved = _traffic(calls)
     core = waves * (longest * step_us + tile_us)
+    unmasked = np.ceil(even) * (key_tiles * step_us + tile_us)
+    core = np.where(past_tiles > 0, np.minimum(core, unmasked), core)
     demand = _demand(
         calls, moved, core, constants, chip, b * h * per_head * 2 * QUERY_TILE * KEY_TILE * depth
     )

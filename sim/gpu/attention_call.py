@@ -21,7 +21,7 @@ from sim.gpu.launch import Launch, noted
 SCORES, CONTEXT = "attention_scores", "attention_context"
 #: With a mask among its inputs, or without.
 SOFTMAX = ("softmax", "masked_softmax")
-#: Both products in one operator; its loop ``p`` runs over the two.
+#: Both products in one operator; its loop ``P`` runs over the two.
 STREAMING = "attention"
 CHUNK = "causal_attention"
 BACKWARD = "attention_backward"
@@ -30,8 +30,7 @@ FUSED_ATTENTION = (STREAMING, CHUNK, BACKWARD)
 #: Fused kernels of cuDNN and of FlashAttention end here (cuDNN 9 documentation, scaled dot product
 #: attention; github.com/Dao-AILab/flash-attention, README).
 MOST_HEAD = 256
-#: What the loops of attention run over, by the names of importers (capitals) and of operators of
-#: our own; loops of other names by what they index.
+#: What the loops of attention run over; loops of other names by what they index.
 LOOPS = {
     "B": "batch",
     "H": "groups",
@@ -39,13 +38,7 @@ LOOPS = {
     "M": "queries",
     "L": "keys",
     "D": "width",
-    "b": "batch",
-    "g": "groups",
-    "r": "repeats",
-    "m": "queries",
-    "l": "keys",
-    "d": "width",
-    "p": "products",
+    "P": "products",
     "again": "products",
 }
 CLASSES = {"b": "groups", "m": "queries", "n": "keys", "k": "width"}
@@ -106,7 +99,7 @@ def in_parts(operators: Sequence[Operator]) -> bool:
 def reason_against(operators: Sequence[Operator], readers: Mapping[str, int]) -> str:
     """Why no fused kernel computes the first three; empty if one does."""
     if any(readers[name] > 1 for name in inside(operators[:3])):
-        return f"the backward pass reads its scores{APART}"
+        return f"its scores are read elsewhere too (as by a backward pass){APART}"
     return _too_wide(_shape(operators[0]).width)
 
 
@@ -216,7 +209,7 @@ def _batched(batch: int, m: int, n: int, k: int, dtype: str) -> Call:
 def _window(operator: Operator, shape: Shape) -> str:
     """Keys that slide along with the queries."""
     axes = [set(axis.dims) for axis in operator.inputs[1].index]
-    if any({"l", "m"} <= dims for dims in axes):
+    if any({"L", "M"} <= dims for dims in axes):
         return f"a window of {shape.keys} keys: as so many keys for every query"
     return ""
 

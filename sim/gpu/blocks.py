@@ -10,13 +10,14 @@ calls, and of the ways to split their sums, the fastest is taken.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from sim.gpu.catalogue import Kernel, kernels
 from sim.gpu.chip import BYTES, Chip
 from sim.gpu.demand import Array, Constants, Demand, warm_up_us
-from sim.gpu.gemm import Products
+from sim.gpu.gemm import Products, shared_sectors
 
 #: How sharply a step passes from latency to throughput.
 SHARPNESS = 3
@@ -59,20 +60,23 @@ class Candidates:
     split: Array
 
 
-def candidates(chosen: tuple[Kernel, ...], splits: tuple[int, ...], chip: Chip) -> Candidates:
+@cache
+def candidates(path: str, shared_bytes: int) -> tuple[tuple[str, ...], Candidates]:
+    """Names of the families, and what a library has, on SMs with so much shared memory."""
+    chosen, splits = kernels(path)
     names = families(chosen)
     pairs = [(kernel, split) for kernel in chosen for split in splits]
 
     def column(values: list[float]) -> Array:
         return np.array(values, dtype=np.float64)[None, :]
 
-    return Candidates(
+    return names, Candidates(
         family=np.array([names.index(k.family) for k, _ in pairs]),
         rows=column([k.rows for k, _ in pairs]),
         cols=column([k.cols for k, _ in pairs]),
         step=column([k.step for k, _ in pairs]),
         stages=column([k.stages for k, _ in pairs]),
-        resident=column([k.resident(chip) for k, _ in pairs]),
+        resident=column([k.resident(shared_bytes) for k, _ in pairs]),
         swizzled=column([k.swizzled for k, _ in pairs]),
         split=column([s for _, s in pairs]),
     )
@@ -84,10 +88,9 @@ def families(chosen: tuple[Kernel, ...]) -> tuple[str, ...]:
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
     """The demand of each product with its fastest kernel and split; ``path`` names a catalogue."""
-    chosen, splits = kernels(products.path)
-    found = candidates(chosen, splits, chip)
+    names, found = candidates(products.path, chip.shared_bytes)
     own = {
-        name: np.array([constants[f"{family}.{name}"] for family in families(chosen)])[found.family]
+        name: np.array([constants[f"{family}.{name}"] for family in names])[found.family]
         for name in FAMILY_CONSTANTS
     }
     all_kernels = _with_kernels(products, found, {**constants, **own}, chip)
@@ -179,11 +182,12 @@ def _with_kernels(products: Products, found: Candidates, own: Constants, chip: C
     split = found.split > 1
     partial = np.where(split, batch * m * n * found.split, 0.0) * 8
     hbm = _moved(products)
+    again_bytes = shared_sectors(products, chip) * own.get("shared_sectors", 0.0)
     possible = np.where(np.ceil(k / LEAST_PART) >= found.split, 0.0, np.inf)
     fixed = warm_up_us(hbm, own) + np.where(split, own["reduce_us"], 0.0)
     return Demand(
         core_us=cycles / chip.clock_mhz,
-        memory_us=hbm / (chip.hbm_bytes_per_us * own["hbm"]),
+        memory_us=(hbm + again_bytes) / (chip.hbm_bytes_per_us * own["hbm"]),
         fixed_us=fixed + partial * own["reduce_passes"] / chip.l2_bytes_per_us + possible,
         overlap=np.full_like(blocks, own["overlap"]),
         macs=batch * m * n * k,

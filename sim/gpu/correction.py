@@ -50,18 +50,22 @@ def peak_rate(call: Call, chip: Chip) -> float:
     return chip.rate(call.dtype)
 
 
-def corrected(
+def factors(
     demand: Demand, calls: Sequence[Call], corrections: Corrections, chip: Chip
-) -> Demand:
-    """The same work in the corrected time; calls are of one kind."""
+) -> Array | None:
+    """How much longer the calls take than ``demand`` says; they are of one kind."""
     group = group_of(calls[0].kind)
     if group is None or group not in corrections:
-        return demand
+        return None
     time_us = demand.time_us()
     logs = corrections[group].total(features(calls, time_us))
     wanted = time_us * np.exp(np.clip(logs, -MOST_LOG, MOST_LOG))
     least = np.minimum(least_us(demand, calls, chip), time_us)
-    factor = np.maximum(wanted, least) / time_us
+    return np.asarray(np.maximum(wanted, least) / time_us)
+
+
+def corrected(demand: Demand, factor: Array) -> Demand:
+    """The same work in ``factor`` times the time."""
     return replace(
         demand,
         core_us=demand.core_us * factor,

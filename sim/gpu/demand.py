@@ -60,30 +60,34 @@ class Demand:
 
     def at(self, index: Array) -> Demand:
         """Of each row of two-dimensional arrays the element that ``index`` names."""
-        rows, shape = np.arange(len(index)), self.core_us.shape
-        return Demand(
-            **{
-                f.name: np.broadcast_to(getattr(self, f.name), shape)[rows, index]
-                for f in fields(self)
-            }
-        )
+        rows = np.arange(len(index))
+
+        def chosen(values: Array) -> Array:
+            """Arrays may have one row or one column for all."""
+            first = rows if values.shape[0] > 1 else np.zeros_like(rows)
+            return np.asarray(values[first, index if values.shape[1] > 1 else 0])
+
+        return Demand(**{name: chosen(getattr(self, name)) for name in NAMES})
 
     def reordered(self, index: NDArray[np.intp]) -> Demand:
         """Of one-dimensional arrays the elements in another order."""
-        return Demand(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return Demand(**{name: getattr(self, name)[index] for name in NAMES})
+
+
+NAMES = tuple(field.name for field in fields(Demand))
 
 
 def joined(demands: Sequence[Demand]) -> Demand:
     """All kernels one after the other."""
-    return Demand(
-        **{f.name: np.concatenate([getattr(d, f.name) for d in demands]) for f in fields(Demand)}
-    )
+    if len(demands) == 1:
+        return demands[0]
+    return Demand(**{name: np.concatenate([getattr(d, name) for d in demands]) for name in NAMES})
 
 
 def fastest(demands: Sequence[Demand]) -> Demand:
     """Of several ways to run the same calls the fastest for each."""
     stacked = Demand(
-        **{f.name: np.stack([getattr(d, f.name) for d in demands], axis=1) for f in fields(Demand)}
+        **{name: np.stack([getattr(d, name) for d in demands], axis=1) for name in NAMES}
     )
     return stacked.at(np.argmin(stacked.time_us(), axis=1))
 

@@ -13,6 +13,7 @@ import numpy as np
 from sim.gpu.chip import BYTES
 from sim.gpu.convolution import output_side
 from sim.gpu.demand import Array, Call, sizes
+from sim.gpu.products import RESULT_BYTES
 
 Features = Mapping[str, Array]
 
@@ -22,6 +23,8 @@ CLOCK_MHZ = 1980.0
 HBM_BYTES_PER_US = 4.3e6
 #: Half-precision multiply-adds of an SM in a cycle that kernels reach.
 RATE = 1400.0
+#: Rows that blocks of 128 threads work on at the same time.
+ROWS_AT_ONCE = 16 * SMS
 #: Largest power of two that alignments are told apart by.
 MOST_ALIGNED = 32
 
@@ -39,6 +42,20 @@ TILES = (
     (128, 256, 32),
 )
 
+#: Tiles of products (rows, columns).
+PRODUCT_TILES = (
+    (64, 64),
+    (64, 128),
+    (128, 64),
+    (128, 128),
+    (128, 256),
+    (256, 128),
+    (64, 256),
+    (256, 64),
+    (192, 128),
+    (128, 192),
+)
+
 
 def aligned(size: Array) -> Array:
     whole = size.astype(np.int64)
@@ -50,6 +67,11 @@ def _types(calls: Sequence[Call]) -> dict[str, Array]:
         name: np.array([float(call.dtype == name) for call in calls])
         for name in ("fp16", "fp32", "fp8", "int8")
     }
+
+
+def _logs(found: Mapping[str, Array]) -> dict[str, Array]:
+    """To base 2, all at once, which is faster for few calls."""
+    return dict(zip(found, np.log2(list(found.values())), strict=True))
 
 
 def _waves(blocks: Array) -> Array:
@@ -92,7 +114,7 @@ def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
     best = np.minimum.reduce(list(tiles.values()))
     found |= {name: tile_us / best for name, tile_us in tiles.items()}
     found["best tile"] = best / time_us
-    logs = {name: np.log2(value) for name, value in found.items()}
+    logs = _logs(found)
     chosen = {"which tile": np.argmin(list(tiles.values()), axis=0).astype(np.float64)}
     return logs | chosen | _divisions(calls, padded)
 
@@ -156,13 +178,40 @@ def _product(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "blocks": batch * np.ceil(m / 128) * np.ceil(n / 128),
         "shape": m / n,
     }
+    result_size = np.array([RESULT_BYTES.get(call.dtype, BYTES[call.dtype]) for call in calls])
+    results, operands = batch * m * n * result_size, batch * (m * k + n * k) * size
+    found |= {
+        "results": results,
+        "operands": operands,
+        "result traffic": results / HBM_BYTES_PER_US / time_us,
+        "operand traffic": operands / HBM_BYTES_PER_US / time_us,
+        "result per operand": results / operands,
+        "A": m * k * size,
+        "B": n * k * size,
+        "result": m * n,
+    }
+    found |= _product_tiles((batch, m, n, k * size), time_us)
     waves = {
         f"wave of {a}x{b}": _waves(batch * np.ceil(m / a) * np.ceil(n / b))
         for a, b in ((64, 64), (128, 128), (128, 256), (256, 128))
     }
     ends = {f"{name} beyond 64": v % 64 for name, v in (("M", m), ("N", n), ("K", k))}
     steps = {"N aligned": aligned(n), "K aligned": aligned(k), "M aligned": aligned(m)}
-    return {name: np.log2(value) for name, value in found.items()} | waves | ends | steps
+    steps |= {"result row": n * result_size % 128, "row": k * size % 128, "M beyond 128": m % 128}
+    return _logs(found) | waves | ends | steps
+
+
+def _product_tiles(extents: tuple[Array, ...], time_us: Array) -> dict[str, Array]:
+    """Times of products cut into tiles, as gauges; depth in bytes."""
+    batch, m, n, depth_bytes = extents
+    found = {}
+    for rows, cols in PRODUCT_TILES:
+        waves = np.ceil(batch * np.ceil(m / rows) * np.ceil(n / cols) / SMS)
+        cycles = max(rows * cols / 16, (rows + cols) * 128 / 60)
+        steps = np.ceil(depth_bytes / 128)
+        found[f"{rows}x{cols}"] = waves * (steps * cycles + rows * cols / 5 + 800) / CLOCK_MHZ
+    best = np.minimum.reduce(list(found.values()))
+    return {name: tile_us / best for name, tile_us in found.items()} | {"best": best / time_us}
 
 
 def _attention(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
@@ -186,7 +235,7 @@ def _attention(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "moved": moved,
         "time": time_us,
     }
-    return {name: np.log2(value) for name, value in found.items()} | {
+    return _logs(found) | {
         "causal": causal,
         "wave of keys": _waves(heads),
         "wave of queries": _waves(tiles),
@@ -203,6 +252,8 @@ def _rows(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "columns": cols,
         "moved": count * cols * size,
         "row bytes": cols * size,
+        "together": np.minimum(count, ROWS_AT_ONCE) * cols * size,
+        "values of a thread": np.ceil(cols / 1024),
         "traffic": count * cols * size / HBM_BYTES_PER_US / time_us,
         "time": time_us,
     }
@@ -216,7 +267,7 @@ def _rows(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "beyond 1024": cols % 1024,
         "filling": cols / 2 ** np.ceil(np.log2(np.maximum(cols, 2))),
     }
-    return {name: np.log2(value) for name, value in found.items()} | kinds | ends
+    return _logs(found) | kinds | ends
 
 
 Maker = Callable[[Sequence[Call], Array], dict[str, Array]]

@@ -57,7 +57,8 @@ def product_format(workload: Workload, operator: Operator) -> tuple[str, str]:
             f"weights to {', '.join(WIDENING)} (to int8 only integers), and else need equal formats"
         )
         raise _refusal(workload, message)
-    return activations, f"{weights} weights: {AS_STORED} {activations}"
+    what = "weights" if workload.tensor(operator.inputs[1].tensor).kind == "weight" else "operands"
+    return activations, f"{weights} {what}: {AS_STORED} {activations}"
 
 
 def _widens(activations: str, weights: str) -> bool:

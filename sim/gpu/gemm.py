@@ -6,12 +6,13 @@ that the model finds fastest, which needs no table of their choices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.gpu.chip import BYTES, Chip
-from sim.gpu.demand import Array, Constants, Demand, warm_up_us
+from sim.gpu.demand import Array, Constants, Demand, joined, warm_up_us
 
 #: Bytes of the reduction dimension that one pipeline step takes: a row of swizzled shared memory.
 STEP_BYTES = 128
@@ -28,6 +29,13 @@ MOST_TILE = 41_000
 #: Of 2:4 sparse weights half is kept, with two bits each that say where it was.
 SPARSE_KEPT = 0.5
 SPARSE_INDEX_BYTES = SPARSE_KEPT * 2 / 8
+
+#: Results of so many waves of square tiles are not split.
+UNSPLIT_TILE = 128
+UNSPLIT_WAVES = 3
+
+#: What the memory is written in, whole.
+SECTOR_BYTES = 32
 
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 18, 32)
 
@@ -83,13 +91,39 @@ class Products:
     #: Whether the weights (``n`` by ``k``) are 2:4 sparse.
     sparse: bool = False
 
+    def at(self, index: NDArray[np.intp]) -> Products:
+        """Those of an index."""
+        arrays = ("batch", "m", "n", "k", "operand_bytes", "taps")
+        given = {name: getattr(self, name) for name in arrays}
+        return replace(self, **{k: v[index] for k, v in given.items() if v is not None})
+
 
 def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
-    """The demand of each product with its fastest tile."""
-    tiles = CANDIDATES[products.path].T
-    all_tiles = _with_tiles(products, tuple(side[None, :] for side in tiles), constants, chip)
-    choice = np.argmin(all_tiles.time_us(), axis=1)
-    return all_tiles.at(choice)
+    """The demand of each product with its fastest tile; sums of large results are not split."""
+    tiles = CANDIDATES[products.path]
+    side = UNSPLIT_TILE
+    large = products.batch * np.ceil(products.m / side) * np.ceil(products.n / side)
+    unsplit = large >= UNSPLIT_WAVES * chip.sms
+    found, order = [], []
+    for own, candidates in ((unsplit, tiles[tiles[:, 2] == 1]), (~unsplit, tiles)):
+        index = np.flatnonzero(own)
+        if len(index):
+            sides = tuple(side[None, :] for side in candidates.T)
+            every = _with_tiles(products.at(index), sides, constants, chip)
+            found.append(every.at(np.argmin(every.time_us(), axis=1)))
+            order.append(index)
+    return joined(found).reordered(np.argsort(np.concatenate(order)))
+
+
+def shared_sectors(products: Products, chip: Chip) -> Array:
+    """Bytes of results whose rows share sectors of the memory, as far as the L2 does not hold them.
+
+    Two thread blocks write parts of such a sector, which is read and written again.
+    """
+    row_bytes = products.n * products.result_bytes
+    total = _column(products.batch * products.m * row_bytes)
+    shared = _column(np.where(row_bytes % SECTOR_BYTES > 0, 1.0, 0.0))
+    return np.asarray(shared * total * total / (total + chip.l2_bytes / 2))
 
 
 def _column(values: Array) -> Array:
@@ -139,9 +173,10 @@ def _with_tiles(
     missed = np.maximum(operands / chip.l2_bytes - constants["kept"], 0)
     hbm = operands * (1 + constants["reread"] * missed / (1 + missed))
     hbm = hbm + batch * m * n * products.result_bytes
+    again_bytes = shared_sectors(products, chip) * constants.get("shared_sectors", 0.0)
     return Demand(
         core_us=waves * (steps * step_us + tile_us),
-        memory_us=hbm / (chip.hbm_bytes_per_us * constants["hbm"]),
+        memory_us=(hbm + again_bytes) / (chip.hbm_bytes_per_us * constants["hbm"]),
         fixed_us=warm_up_us(hbm, constants)
         + reduce_us
         + again

@@ -78,10 +78,14 @@ def notes_of(found: Sequence[Launch]) -> tuple[str, ...]:
     )
 
 
-def never_written(workload: Workload) -> frozenset[str]:
+def kernel_groups(workload: Workload) -> list[Sequence[Operator]]:
+    """Operators that run together, in order."""
+    return [group for group, _ in _groups(workload)]
+
+
+def never_written(groups: Sequence[Sequence[Operator]]) -> frozenset[str]:
     """Tensors that stay within kernels: what fused attention has between its products."""
-    groups = [group for group, _ in _groups(workload) if group[0].kind == SCORES]
-    return frozenset(name for group in groups for name in inside(group))
+    return frozenset(name for group in groups if group[0].kind == SCORES for name in inside(group))
 
 
 def _groups(workload: Workload) -> Iterator[tuple[Sequence[Operator], str]]:

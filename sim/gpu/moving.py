@@ -42,7 +42,9 @@ def moving(workload: Workload, operator: Operator, dtype: str) -> tuple[Call, st
     if not summed:
         return _streamed(workload, operator, dtype), ""
     if _slides(operator, summed):
-        return _windows(workload, operator, dtype), ""
+        # Of one operand it is a pool; gathered rows and gradients stream theirs.
+        of = _windows if len(operator.inputs) == 1 else _streamed
+        return of(workload, operator, dtype), ""
     cols = math.prod(operator.extents[dim] for dim in summed)
     if _of_image(workload, operator, summed):
         return _between(workload, operator, "mean", dtype, side=round(math.sqrt(cols))), ""

@@ -43,8 +43,14 @@ class Prices:
     active_w: Array
     running_w: Array
 
+    def scaled(self, factor: Array) -> Prices:
+        return Prices(**{name: getattr(self, name) * factor for name in PRICE_NAMES})
+
     def reordered(self, index: NDArray[np.intp]) -> Prices:
-        return Prices(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return Prices(**{name: getattr(self, name)[index] for name in PRICE_NAMES})
+
+
+PRICE_NAMES = tuple(field.name for field in fields(Prices))
 
 
 def prices_of(dtype: str, count: int, own: Constants, power: Constants) -> Prices:
@@ -62,9 +68,9 @@ def prices_of(dtype: str, count: int, own: Constants, power: Constants) -> Price
 
 def joined_prices(prices: Sequence[Prices]) -> Prices:
     """All kernels one after the other."""
-    return Prices(
-        **{f.name: np.concatenate([getattr(p, f.name) for p in prices]) for f in fields(Prices)}
-    )
+    if len(prices) == 1:
+        return prices[0]
+    return Prices(**{n: np.concatenate([getattr(p, n) for p in prices]) for n in PRICE_NAMES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +116,17 @@ class Machine:
         share = self.constants["voltage_share"]
         return np.asarray((1 - share + share / slowdown) ** 2)
 
+    def exceeds(self, demand: Demand, prices: Prices) -> NDArray[np.bool_]:
+        """Whether a kernel alone would draw more than the limit at the highest clock."""
+        time_us = demand.time_us()
+        energy = self._energy_uj(demand, prices, np.ones(len(time_us)), time_us)
+        return np.asarray(self.chip.idle_w + energy / time_us > self.limit_w)
+
     def energy_uj(self, load: Load, slowdown: Array, time_us: Array) -> Array:
         """Energy of each kernel above the idle power, while it takes ``time_us``."""
-        prices, demand = load.prices, load.demand
+        return self._energy_uj(load.demand, load.prices, slowdown, time_us)
+
+    def _energy_uj(self, demand: Demand, prices: Prices, slowdown: Array, time_us: Array) -> Array:
         squared = self.voltage_squared(slowdown)
         switched = (
             demand.macs * prices.mac_pj

@@ -11,7 +11,7 @@ import numpy as np
 from arch.errors import InputError, Problem
 from sim.gpu import attention, between, block, collective, convolution, products, streaming
 from sim.gpu.chip import Chip
-from sim.gpu.correction import Corrections, corrected
+from sim.gpu.correction import Corrections, corrected, factors
 from sim.gpu.demand import Array, Call, Constants, Demand, joined
 from sim.gpu.power import Load, Machine, Steady, joined_prices, prices_of, steady
 
@@ -82,7 +82,8 @@ def class_of(kernel: Call, constants: Mapping[str, Constants]) -> str:
         return key
     if FALLBACKS.get(key) in constants:
         return FALLBACKS[key]
-    message = f"the kernel model knows no {kernel.kind} in {kernel.dtype}"
+    sizes = ", ".join(f"{name}={value}" for name, value in kernel.params.items())
+    message = f"the kernel model knows no {kernel.kind} in {kernel.dtype} with {sizes}"
     raise InputError(Problem(message))
 
 
@@ -106,8 +107,16 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
     for (key, dtype, _), members in groups.items():
         constants = model.constants[key]
         demand = MODELS[members[0].kind].demand(members, constants, model.chip)
-        demands.append(corrected(demand, members, model.corrections, model.chip))
-        prices.append(prices_of(dtype, len(members), constants, power))
+        price = prices_of(dtype, len(members), constants, power)
+        factor = factors(demand, members, model.corrections, model.chip)
+        if factor is not None:
+            # The trees were fitted to times at the clock that the limit allows: where it counts, so
+            # does the energy.
+            hot = model.machine.exceeds(demand, price)
+            price = price.scaled(np.where(hot, factor, 1.0))
+            demand = corrected(demand, factor)
+        demands.append(demand)
+        prices.append(price)
     return Load(
         demand=joined(demands),
         owner=np.concatenate([np.array(numbers) for numbers in owners.values()]),

@@ -120,6 +120,22 @@ HEAVY_COLS = 2048
 L1_ROW_BYTES = 16_384
 
 
+#: Kernels that read a row twice, and of how many rows an SM does so at once: blocks of 128 threads.
+SECOND_PASS = ("row_layernorm.vector", "row_softmax.block")
+ROWS_OF_SM = 16
+
+
+def _spilled(count: Array, row_bytes: Array, chip: Chip) -> Array:
+    """How much of a second pass finds its rows neither in the L1 nor in the L2."""
+    at_once = np.minimum(count, ROWS_OF_SM * chip.sms) * row_bytes
+    return np.asarray(1 / (1 + (HELD * chip.l2_bytes / at_once) ** SPILL_SHARPNESS))
+
+
+#: Share of the L2 that holds rows until they are read again, and how sharply that ends.
+HELD = 0.7
+SPILL_SHARPNESS = 4
+
+
 def _padded(calls: Sequence[Call], cols: Array, constants: Constants) -> Array:
     """Softmax of short rows computes on the next power of two."""
     power = 2 ** np.ceil(np.log2(np.maximum(cols, 32)))
@@ -141,6 +157,8 @@ def rows(calls: Sequence[Call], constants: Constants, chip: Chip) -> Demand:
     through = count * (row_ns + element_ns) * 1e-3 * chip_scale(chip)
     demand = _streaming((moved - result, result), through, count * cols, constants, chip)
     again = cols * size / (cols * size + L1_ROW_BYTES) * constants["second_pass"]
+    if row_key(calls[0]) in SECOND_PASS:
+        again = again + constants["spilled"] * _spilled(count, cols * size, chip)
     return replace(
         demand, memory_us=demand.memory_us * (1 + again), fixed_us=demand.fixed_us + alone
     )

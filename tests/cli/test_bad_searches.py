@@ -53,6 +53,18 @@ BAD_SEARCHES = (
     bad("negative seed", ("seed: 1", "seed: -1"), "seed", "allowed"),
     bad("unknown sampler", ("seed: 1", "sampler: bayse"), "sampler", "did you mean 'bayes'?"),
     bad("unknown fidelity", ("seed: 1", "fidelity: evnt"), "fidelity", "'event'?"),
+    bad(
+        "a mapping of a GPU",
+        ("arch: edge_npu", "mapping: {method: random, budget: 3}\narch: h200"),
+        "mapping",
+        "h200 runs kernels of a library",
+    ),
+    bad(
+        "fusion on a microcontroller",
+        ("arch: edge_npu", "mapping: {fusion: true}\narch: stm32f746"),
+        "mapping",
+        "stm32f746 runs kernels of a library",
+    ),
     bad("unknown method", ("seed: 1", "mapping: {method: exct}"), "mapping.method", "'exact'?"),
     bad(
         "two searches",

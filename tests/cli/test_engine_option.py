@@ -113,3 +113,16 @@ def test_a_heading_of_two_lines_stays_in_its_column() -> None:
     first, second = drawn.getvalue().split("\n")[1:3]
     assert first.rstrip().endswith("#20")
     assert second.rstrip().endswith("compromise")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--objective", "latency"), ("--objective", "energy"), ("--mapping", "weight_stationary")],
+)
+@pytest.mark.parametrize("arch", ["h200", "stm32f746"])
+def test_where_kernels_run_what_concerns_mappings_is_refused(
+    dse: Dse, arch: str, option: tuple[str, str]
+) -> None:
+    done = dse("simulate", "--arch", arch, *GEMM, *option)
+    assert (done.code, done.out) == (2, "")
+    assert f"{option[0]}: {arch}" in done.err

@@ -35,7 +35,8 @@ def test_the_array_of_an_architecture(dse: Dse) -> None:
 def test_a_network_is_an_overview(dse: Dse) -> None:
     outcome = dse("match", "-w", "gpt2:seq=16", "--intrinsic", "gemm")
     assert "add --op NAME" in outcome.out
-    one = dse("match", "-w", "gpt2:seq=16", "--intrinsic", "gemm", "--op", "h.0.fc")
+    name = "layers.0.feed_forward.fc1"
+    one = dse("match", "-w", "gpt2:seq=16", "--intrinsic", "gemm", "--op", name)
     assert "1 matches" in one.out
 
 

@@ -60,5 +60,5 @@ def test_what_makes_no_sense(dse: Dse, options: tuple[str, ...], message: str) -
 
 
 def test_it_is_about_one_operator(dse: Dse) -> None:
-    outcome = dse("map", "-a", "edge_npu", "-w", "vit_ti:image=32", "--unroll", "rows=K")
+    outcome = dse("map", "-a", "edge_npu", "-w", "vit-ti:image=32", "--unroll", "rows=K")
     assert (outcome.code, "add --op NAME" in outcome.err) == (2, True)

@@ -26,7 +26,7 @@ with (DATA / "h200_fused.csv").open(newline="") as file:
 MOST_FLOPS_PER_US, MOST_BYTES_PER_US = 1979e6, 4917e3
 #: No kernel but the one named takes longer than this times torch's own.
 MOST_RATIO = 1.3
-SLOWER = {("gemm_2of4", 128)}
+SLOWER = {("gemm_2of4", 512)}
 
 
 def test_every_kernel_was_measured_on_its_sizes() -> None:

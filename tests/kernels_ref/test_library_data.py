@@ -106,7 +106,11 @@ def test_unseen_rows_are_all_of_their_plan_that_were_not_profiled_either() -> No
 
 @pytest.mark.parametrize(
     ("plan", "seed", "name", "left_out"),
-    [("hard", 12, "h200_hard2_library.csv", 4), ("more", 31, "h200_more_library.csv", 400)],
+    [
+        ("hard", 12, "h200_hard2_library.csv", 4),
+        ("more", 31, "h200_more_library.csv", 600),
+        ("others", 71, "h200_others_library.csv", 60),
+    ],
 )
 def test_a_run_that_was_cut_short_has_the_first_points_of_its_plan(
     plan: str, seed: int, name: str, left_out: int

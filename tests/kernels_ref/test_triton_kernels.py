@@ -25,6 +25,8 @@ DEVICE = "cpu" if os.environ["TRITON_INTERPRET"] == "1" else "cuda"
 SIZES = {
     "gemm": [
         {"M": 1, "N": 64, "K": 128},
+        {"M": 1, "N": 67, "K": 1030},
+        {"M": 19, "N": 88, "K": 301},
         {"M": 33, "N": 65, "K": 127},
         {"M": 64, "N": 64, "K": 1},
         {"M": 140, "N": 72, "K": 96},

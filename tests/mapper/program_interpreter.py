@@ -133,8 +133,8 @@ class Machine:
         values = [self._operand_values(i, ranges) for i in range(self.run.output)]
         hidden = hidden_keys(self.run.operator, [c[0].shape for c in self.copies], ranges)
         self.stream.add(inner, places, values, hidden)
-        keys = 2 * self.run.operator.extents["l"]
-        before = keys - 2 * (ranges["l"][1] - ranges["l"][0])
+        keys = 2 * self.run.operator.extents["L"]
+        before = keys - 2 * (ranges["L"][1] - ranges["L"][0])
         last = [self.added[at] == before for at in self._numbers(places)]
         assert all(last) or not any(last)
         if all(last):

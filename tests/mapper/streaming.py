@@ -54,7 +54,7 @@ def hidden_keys(
     if len(rows) == 4:  # sequence and position: a window
         hidden = hidden | (rows[1] < 0) | (rows[1] >= shapes[1][1])
     if operator.kind == "causal_attention":
-        batch = operator.extents["b"]
+        batch = operator.extents["B"]
         queries, keys = shapes[0][0] // batch, shapes[1][0] // batch
         query = _positions(operator.accesses[0].index[0], ranges)[..., 0] % queries
         hidden = hidden | (rows[0] % keys > query + keys - queries)

@@ -13,7 +13,7 @@ from mapper.search.candidates import BudgetSpent, Candidates
 from mapper.search.q_features import FEATURES, Encoder
 from mapper.search.q_learning import Learner
 from mapper.search.q_network import Experience, QNetwork
-from mapper.search.starts import evaluated_starts
+from mapper.search.starts import Starts
 from tests.mapper import operators
 from tests.mapper.hardware import architectures
 from tests.mapper.test_search_methods import space
@@ -21,7 +21,7 @@ from tests.mapper.test_search_methods import space
 
 def encoded(given: Candidates) -> tuple[Encoder, np.ndarray]:
     encoder = Encoder(given, Moves(given.orders, given.fits))
-    return encoder, encoder.rows(evaluated_starts(given)[0])
+    return encoder, encoder.rows(Starts(given, np.random.default_rng(0)).first()[0])
 
 
 @pytest.mark.parametrize("arch", architectures())
@@ -55,7 +55,7 @@ def test_opposite_steps_differ_in_their_sign_alone() -> None:
 def test_shares_add_up_to_what_was_priced() -> None:
     """Conservation: energy of the memories is part of the whole; nothing takes longer."""
     given = space(operators.product(12, 10, 9))
-    for candidate in evaluated_starts(given):
+    for candidate in Starts(given, np.random.default_rng(0)).first():
         shares = given.shares(candidate)
         full, energy, busy = shares.memories.T
         assert (full <= 1.0).all()

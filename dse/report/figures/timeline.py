@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from arch.spec import Architecture
 from dse.report import display
 from dse.report.data import Facts
+from dse.report.figures.cores import draw_cores, tracks_of
 from dse.report.figures.style import (
     BLUE,
     FAINT,
@@ -72,6 +73,8 @@ def draw_run(slices: Sequence[Slice], architecture: Architecture) -> Figure | No
     operators = [s for s in slices if s.group == "operators"]
     if not operators:
         return None
+    if len(tracks_of(slices)) > 1:
+        return draw_cores(slices)
     ports = busy_ports([s for s in slices if s.group == "ports"], operators)
     longest = max(operators, key=lambda s: s.duration_ps)
     close = _close_up([s for s in slices if s.group == "processes"], longest)

@@ -11,6 +11,3 @@ from mapper.workload.models import decoders, encoders, mamba, others
 _MODULES = (decoders, encoders, mamba, others)
 
 MODELS = {entry.name: entry for module in _MODULES for entry in module.ENTRIES}
-
-#: Other names of the same models.
-ALIASES = {alias: name for module in _MODULES for alias, name in module.ALIASES.items()}

@@ -39,9 +39,9 @@ def linear(
     weight = builder.weight(f"{name}.weight", (outputs, inputs))
     if bias:
         builder.gain(f"{name}.bias", (outputs,))
-    sizes = {"t": rows, "n": outputs, "k": inputs}
-    place = f"t {into.part.format(column='n')}" if into else "t n"
-    step = product(f"t k, n k -> {place}", sizes)
+    sizes = {"M": rows, "N": outputs, "K": inputs}
+    place = f"M {into.part.format(column='N')}" if into else "M N"
+    step = product(f"M K, N K -> {place}", sizes)
     return builder.emit(name, step, [data, weight], into=into.tensor if into else None)
 
 
@@ -141,6 +141,6 @@ class Rows:
 def head(builder: Builder, name: str, data: str, table: str, rows: Rows) -> str:
     """Logits: some rows times a table ``[vocabulary, width]``."""
     vocabulary, width = builder.shape(table)
-    text = f"{rows.every}*t+{rows.first} k, n k -> t n"
-    sizes = {"t": rows.count, "n": vocabulary, "k": width}
+    text = f"{rows.every}*M+{rows.first} K, N K -> M N"
+    sizes = {"M": rows.count, "N": vocabulary, "K": width}
     return builder.emit(name, product(text, sizes), [data, table])

@@ -33,7 +33,10 @@ class Latent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
-    """A decoder. ``head`` is the size of an attention head (with MLA, without its rotary part)."""
+    """A decoder. ``head`` is the size of an attention head (with MLA, without its rotary part).
+
+    ``joint``: one matrix makes queries, keys and values.
+    """
 
     layers: int
     width: int
@@ -49,6 +52,7 @@ class Decoder:
     bias: bool = False
     qkv_bias: bool = False
     head_norms: bool = False
+    joint: bool = False
     tied: bool = False
     mixture: Mixture | None = None
     latent: Latent | None = None

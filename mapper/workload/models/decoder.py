@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mapper.workload.models.blocks import (
     Into,
     Rotation,
@@ -95,6 +97,9 @@ def _attention(builder: Builder, name: str, x: str, setting: Setting) -> str:
         size=model.head,
         causal=True,
     )
+    if model.joint:
+        context = _joint(builder, name, x, heads, run)
+        return linear(builder, f"{name}.o", context, model.width, bias=model.bias)
     bias = model.bias or model.qkv_bias
     q = linear(builder, f"{name}.q", x, model.heads * model.head, bias=bias)
     if model.head_norms:
@@ -106,16 +111,33 @@ def _attention(builder: Builder, name: str, x: str, setting: Setting) -> str:
     return linear(builder, f"{name}.o", context, model.width, bias=model.bias)
 
 
+def _joint(builder: Builder, name: str, x: str, heads: Heads, run: Run) -> str:
+    """Contexts from one matrix's result, whose keys and values are copied only into a cache of
+    earlier tokens or of another format."""
+    width = heads.heads * heads.size
+    made = linear(builder, f"{name}.qkv", x, 3 * width, bias=True)
+    formats = builder.formats
+    if not run.cached and formats.cache == formats.activations:
+        return attend(builder, name, run.form, replace(heads, joint=True), [made, made])
+    cache = _cache(builder, f"{name}.kv_cache", heads, run)
+    for part, what in enumerate("kv"):
+        columns = range((part + 1) * width, (part + 2) * width)
+        cache_update(builder, f"{name}.{what}_cache_update", cache, made, (heads, part), columns)
+    return attend(builder, name, run.form, heads, [made, cache])
+
+
+def _cache(builder: Builder, name: str, heads: Heads, run: Run) -> str:
+    """Holds earlier tokens, or waits for the first ones."""
+    make = builder.input if run.cached else builder.result
+    return make(name, heads.cache_shape, builder.formats.cache)
+
+
 def _keys_and_values(builder: Builder, name: str, x: str, heads: Heads, setting: Setting) -> str:
     """Those of new tokens: written where attention reads them, or into a cache of earlier ones."""
     model, run, rotation = setting
     columns = model.kv_heads * model.head
     bias = model.bias or model.qkv_bias
-    cache = f"{name}.kv_cache"
-    if run.cached:
-        builder.input(cache, heads.cache_shape, builder.formats.cache)
-    else:
-        builder.result(cache, heads.cache_shape, builder.formats.cache)
+    cache = _cache(builder, f"{name}.kv_cache", heads, run)
     keys, values = (None if run.cached else Into(cache, f"{part} {{column}}") for part in (0, 1))
     last = rotation is not None or model.head_norms
     k = linear(builder, f"{name}.k", x, columns, bias=bias, into=None if last else keys)

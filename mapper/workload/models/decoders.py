@@ -8,7 +8,7 @@ from functools import partial
 
 from mapper.workload.models.config import Decoder, Latent, Mixture, Run
 from mapper.workload.models.decoder import build_decoder
-from mapper.workload.models.phases import DECODE, LOGITS, PHASE, ctx, seq, with_positions
+from mapper.workload.models.phases import DECODE, LANGUAGE, LOGITS, PHASE, ctx, seq, with_positions
 from mapper.workload.parameters import Parameter, format_parameters, layers_parameter
 from mapper.workload.single.attention import CACHE, FORM
 from mapper.workload.single.entry import Build, SingleOperator
@@ -55,6 +55,7 @@ def _gpt(layers: int, width: int, heads: int, positions: int) -> Decoder:
         gated=False,
         rotary=False,
         bias=True,
+        joint=True,
         tied=True,
     )
 
@@ -86,6 +87,7 @@ def _deepseek(layers: int, width: int, hidden: int, positions: int, mixture: Mix
 #: Brown et al., 2020 (its 13B has width 5140 there, a multiple of the 40 heads of 128 is 5120;
 #: sparse attention of every other layer is not modelled).
 DECODERS = {
+    "gpt2": (_gpt2(12, 768, 12), "GPT-2, 124 M parameters"),
     "gpt2-medium": (_gpt2(24, 1024, 16), "GPT-2, 355 M parameters"),
     "gpt2-large": (_gpt2(36, 1280, 20), "GPT-2, 774 M parameters"),
     "gpt2-xl": (_gpt2(48, 1600, 25), "GPT-2, 1.56 B parameters"),
@@ -232,19 +234,9 @@ ENTRIES = tuple(
         description=description,
         parameters=_parameters(model),
         build=_build(model),
+        group=LANGUAGE,
         exclusive=LOADS,
         settle=partial(with_positions, name, model.positions),
     )
     for name, (model, description) in DECODERS.items()
 )
-
-ALIASES = {
-    "gpt3-small": "gpt3-125m",
-    "gpt3-medium": "gpt3-350m",
-    "gpt3-large": "gpt3-760m",
-    "gpt3-xl": "gpt3-1.3b",
-    "gpt3": "gpt3-175b",
-    "llama3-70b": "llama3.1-70b",
-    "llama3-405b": "llama3.1-405b",
-    "mixtral": "mixtral-8x7b",
-}

@@ -29,11 +29,15 @@ Texts = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoder:
-    """Sizes of an encoder; feed-forwards are four times as wide as its tokens."""
+    """Sizes of an encoder; feed-forwards are four times as wide as its tokens.
+
+    ``joint``: one matrix makes queries, keys and values.
+    """
 
     layers: int
     width: int
     heads: int
+    joint: bool = False
 
     @property
     def head(self) -> int:
@@ -57,21 +61,33 @@ def _attention(builder: Builder, name: str, x: str, model: Encoder, tokens: _Tok
         groups=model.heads,
         per_group=1,
         size=model.head,
+        joint=model.joint,
     )
-    q = linear(builder, f"{name}.q", x, model.width, bias=True)
+    emit = streaming_attention if tokens.form == "streaming" else attention_parts
+    inputs = _joint(builder, name, x) if model.joint else _apart(builder, name, x, heads)
+    context = emit(builder, f"{name}.core", heads, inputs)
+    return linear(builder, f"{name}.o", context, model.width, bias=True)
+
+
+def _joint(builder: Builder, name: str, x: str) -> list[str]:
+    made = linear(builder, f"{name}.qkv", x, 3 * builder.shape(x)[1], bias=True)
+    return [made, made]
+
+
+def _apart(builder: Builder, name: str, x: str, heads: Heads) -> list[str]:
+    width = builder.shape(x)[1]
+    q = linear(builder, f"{name}.q", x, width, bias=True)
     stored = builder.result(f"{name}.kv", heads.cache_shape)
     for part, place in ("k", "0"), ("v", "1"):
         linear(
             builder,
             f"{name}.{part}",
             x,
-            model.width,
+            width,
             bias=True,
             into=Into(stored, f"{place} {{column}}"),
         )
-    emit = streaming_attention if tokens.form == "streaming" else attention_parts
-    context = emit(builder, f"{name}.core", heads, [q, stored])
-    return linear(builder, f"{name}.o", context, model.width, bias=True)
+    return [q, stored]
 
 
 #: BERT's vocabulary and positions (Devlin et al., 2018).
@@ -115,8 +131,8 @@ def _some_rows(builder: Builder, name: str, x: str, outputs: int, rows: Rows) ->
     width = builder.shape(x)[1]
     weight = builder.weight(f"{name}.weight", (outputs, width))
     builder.gain(f"{name}.bias", (outputs,))
-    text = f"{rows.every}*t+{rows.first} k, n k -> t n"
-    sizes = {"t": rows.count, "n": outputs, "k": width}
+    text = f"{rows.every}*M+{rows.first} K, N K -> M N"
+    sizes = {"M": rows.count, "N": outputs, "K": width}
     return builder.emit(name, product(text, sizes), [x, weight])
 
 
@@ -149,7 +165,6 @@ def _patches(builder: Builder, v: Numbers, width: int, patch: int, rows: tuple[i
 
 def _vit(model: Encoder, patch: int) -> Build:
     def build(builder: Builder, v: Numbers, texts: Texts) -> list[str]:
-        require("vit", (v["image"] % patch == 0, f"image is not a multiple of {patch}"))
         count = (v["image"] // patch) ** 2 + 1
         tokens = _Tokens(batch=v["batch"], count=count, form=texts["form"])
         x = _patches(builder, {**v, "channels": 3}, model.width, patch, (count, 1))
@@ -259,8 +274,15 @@ def _gated_add(
 _BATCH = Parameter(name="batch", help="inputs", default=1, high=65536)
 
 
-def _image(default: int) -> Parameter:
-    return Parameter(name="image", help="height and width of the image", default=default, high=8192)
+def _image(default: int, patch: int = 1) -> Parameter:
+    return Parameter(
+        name="image",
+        help="height and width of the image",
+        default=default,
+        low=patch,
+        high=8192,
+        multiple_of=patch,
+    )
 
 
 _BERTS = {
@@ -268,12 +290,20 @@ _BERTS = {
     "bert-large": (Encoder(layers=24, width=1024, heads=16), "BERT, 335 M parameters"),
 }
 
-#: Width, layers, heads (Dosovitskiy et al., 2020; tiny and small: Touvron et al., 2020).
+
+def _sizes(layers: int, width: int, heads: int) -> Encoder:
+    """With a joint matrix, as the implementations of timm and torchvision have it."""
+    return Encoder(layers=layers, width=width, heads=heads, joint=True)
+
+
+#: Layers, width, heads (Dosovitskiy et al., 2020; tiny and small: Touvron et al., 2020); patches.
 _VITS = {
-    "vit-ti": (Encoder(layers=12, width=192, heads=3), 16, "ViT-Ti/16, 5.7 M parameters"),
-    "vit-b": (Encoder(layers=12, width=768, heads=12), 16, "ViT-B/16, 86.6 M parameters"),
-    "vit-l": (Encoder(layers=24, width=1024, heads=16), 16, "ViT-L/16, 304 M parameters"),
-    "vit-h": (Encoder(layers=32, width=1280, heads=16), 14, "ViT-H/14, 632 M parameters"),
+    "vit-ti": (_sizes(12, 192, 3), 16, "ViT-Ti/16, 5.7 M parameters"),
+    "vit-s": (_sizes(12, 384, 6), 16, "ViT-S/16, 22 M parameters"),
+    "vit-b": (_sizes(12, 768, 12), 16, "ViT-B/16, 86.6 M parameters"),
+    "vit-b32": (_sizes(12, 768, 12), 32, "ViT-B/32, 88.2 M parameters"),
+    "vit-l": (_sizes(24, 1024, 16), 16, "ViT-L/16, 304 M parameters"),
+    "vit-h": (_sizes(32, 1280, 16), 14, "ViT-H/14, 632 M parameters"),
 }
 
 #: Table 1 of Peebles and Xie, 2022, with patches of 2.
@@ -297,6 +327,7 @@ ENTRIES = (
                 *format_parameters("int8"),
             ),
             build=_bert(model),
+            group="text encoders",
         )
         for name, (model, description) in _BERTS.items()
     ),
@@ -306,13 +337,14 @@ ENTRIES = (
             description=f"{description}, classifier of images",
             parameters=(
                 _BATCH,
-                _image(224),
+                _image(224, patch),
                 Parameter(name="classes", help="outputs", default=1000),
                 layers_parameter(model.layers),
                 FORM,
                 *format_parameters("int8"),
             ),
             build=_vit(model, patch),
+            group="image classifiers",
         )
         for name, (model, patch, description) in _VITS.items()
     ),
@@ -328,9 +360,8 @@ ENTRIES = (
                 *format_parameters("int8"),
             ),
             build=_dit(model, 2),
+            group="image generators",
         )
         for name, (model, description) in _DITS.items()
     ),
 )
-
-ALIASES: dict[str, str] = {}

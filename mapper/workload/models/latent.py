@@ -43,8 +43,8 @@ def _out(builder: Builder, name: str, context: str, model: Decoder) -> str:
     if columns == model.heads * model.head:
         return linear(builder, f"{name}.o", context, model.width)
     weight = builder.weight(f"{name}.o.weight", (model.width, model.heads * model.head))
-    sizes = {"t": rows, "n": model.width, "h": model.heads, "d": model.head}
-    step = product(f"t {columns // model.heads}*h+d, n {model.head}*h+d -> t n", sizes)
+    sizes = {"M": rows, "N": model.width, "H": model.heads, "K": model.head}
+    step = product(f"M {columns // model.heads}*H+K, N {model.head}*H+K -> M N", sizes)
     return builder.emit(f"{name}.o", step, [context, weight])
 
 
@@ -53,9 +53,9 @@ def _latents(
 ) -> tuple[str, str]:
     """The normalized latent and the rotary part of the key, which all heads share."""
     weight = builder.weight(f"{name}.kv_a.weight", (latent.key_rank + latent.rope, model.width))
-    sizes = {"t": builder.shape(x)[0], "n": latent.key_rank, "k": model.width}
-    low = builder.emit(f"{name}.kv_a", product("t k, n k -> t n", sizes), [x, weight])
-    step = product(f"t k, n+{latent.key_rank} k -> t n", sizes | {"n": latent.rope})
+    sizes = {"M": builder.shape(x)[0], "N": latent.key_rank, "K": model.width}
+    low = builder.emit(f"{name}.kv_a", product("M K, N K -> M N", sizes), [x, weight])
+    step = product(f"M K, N+{latent.key_rank} K -> M N", sizes | {"N": latent.rope})
     rope = builder.emit(f"{name}.kv_a_rope", step, [x, weight])
     return norm(builder, f"{name}.kv_a_norm", low, model.norm), rope
 
@@ -72,8 +72,8 @@ def _rotary_query(
     model, latent, run, rotation = setting
     low, weight, query = inputs
     each = model.head + latent.rope
-    sizes = {"t": run.tokens, "h": model.heads, "d": latent.rope, "k": latent.query_rank}
-    text = f"t k, {each}*h+d+{model.head} k -> t {latent.rope}*h+d"
+    sizes = {"M": run.tokens, "H": model.heads, "N": latent.rope, "K": latent.query_rank}
+    text = f"M K, {each}*H+N+{model.head} K -> M {latent.rope}*H+N"
     rope = builder.emit(f"{name}.q_b_rope", product(text, sizes), [low, weight])
     half = latent.rope // 2
     place = f"{first + latent.rope}*h+{half}*s+i+{first}"
@@ -97,8 +97,8 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     weight = _query_weight(builder, name, model, latent)
     query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
     cache = builder.result(f"{name}.kv", heads.cache_shape)
-    sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
-    step = product(f"t k, {each}*h+d k -> t {each}*h+d", sizes)
+    sizes = {"M": run.tokens, "H": model.heads, "N": model.head, "K": latent.query_rank}
+    step = product(f"M K, {each}*H+N K -> M {each}*H+N", sizes)
     builder.emit(f"{name}.q_b", step, [low, weight], into=query)
     _rotary_query(builder, name, setting, (low, weight, query), model.head)
     rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
@@ -106,10 +106,10 @@ def _expanded(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     if run.cached:
         latents = rope = _cached(builder, name, _on_latents(model, latent, run), latents, rope)
         first = latent.key_rank
-    sizes |= {"t": run.batch * run.context, "k": latent.key_rank}
+    sizes |= {"M": run.batch * run.context, "K": latent.key_rank}
     for part, what in enumerate("kv"):
-        row = f"{2 * model.head}*h+d+{part * model.head}"
-        step = product(f"t k, {row} k -> t {part} {each}*h+d", sizes)
+        row = f"{2 * model.head}*H+N+{part * model.head}"
+        step = product(f"M K, {row} K -> M {part} {each}*H+N", sizes)
         builder.emit(f"{name}.{what}_b", step, [latents, up], into=cache)
     sizes = {"t": run.batch * run.context, "h": model.heads, "d": latent.rope}
     step = pointwise("copy", "copy", f"t d+{first} -> t 0 {each}*h+d+{model.head}", sizes)
@@ -149,19 +149,20 @@ def _absorbed(builder: Builder, name: str, setting: Setting, inputs: list[str]) 
     rank, each = latent.key_rank, latent.key_rank + latent.rope
     heads = _on_latents(model, latent, run)
     weight = _query_weight(builder, name, model, latent)
-    sizes = {"t": run.tokens, "h": model.heads, "d": model.head, "k": latent.query_rank}
-    text = f"t k, {model.head + latent.rope}*h+d k -> t {model.head}*h+d"
+    sizes = {"M": run.tokens, "H": model.heads, "N": model.head, "K": latent.query_rank}
+    text = f"M K, {model.head + latent.rope}*H+N K -> M {model.head}*H+N"
     plain = builder.emit(f"{name}.q_b", product(text, sizes), [low, weight])
     query = builder.result(f"{name}.query", (run.tokens, model.heads * each))
-    sizes = {"t": run.tokens, "h": model.heads, "c": rank, "d": model.head}
-    step = product(f"t {model.head}*h+d, {2 * model.head}*h+d c -> t {each}*h+c", sizes)
+    sizes = {"M": run.tokens, "H": model.heads, "N": rank, "K": model.head}
+    step = product(f"M {model.head}*H+K, {2 * model.head}*H+K N -> M {each}*H+N", sizes)
     builder.emit(f"{name}.q_latent", step, [plain, up], into=query)
     _rotary_query(builder, name, setting, (low, weight, query), rank)
     rope = rotation.rotate(builder, f"{name}.k_rotary", rope, 1)
     cache = _cached(builder, name, heads, latents, rope)
     context = _core(builder, name, run, heads, [query, cache])
     width = builder.shape(context)[1] // model.heads
-    text = f"t {width}*h+c, {2 * model.head}*h+d+{model.head} c -> t {model.head}*h+d"
+    sizes = {"M": run.tokens, "H": model.heads, "N": model.head, "K": rank}
+    text = f"M {width}*H+K, {2 * model.head}*H+N+{model.head} K -> M {model.head}*H+N"
     return builder.emit(f"{name}.v_b", product(text, sizes), [context, up])
 
 

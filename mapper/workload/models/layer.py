@@ -42,10 +42,9 @@ def _is_plain(decoder: Decoder) -> bool:
 
 _PLAIN = {name: _sizes(decoder) for name, (decoder, _) in DECODERS.items() if _is_plain(decoder)}
 
-#: Under names of models whose layers have the same sizes too: GPT-2 (Radford et al., 2019), Llama 3
-#: (arXiv:2407.21783, table 3) and Mistral 7B (arXiv:2310.06825, table 1).
+#: Under names of models whose layers have the same sizes too: Llama 3 (arXiv:2407.21783, table 3)
+#: and Mistral 7B (arXiv:2310.06825, table 1).
 LAYERS = _PLAIN | {
-    "gpt2": _PLAIN["gpt3-125m"],
     "llama3-8b": _PLAIN["llama3.1-8b"],
     "llama3-70b": _PLAIN["llama3.1-70b"],
     "mistral-7b": _PLAIN["llama3.1-8b"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mapper.workload.models.blocks import Rows, activate, add, embed, head, norm
-from mapper.workload.models.phases import LOGITS, NEW, PHASE, with_logits
+from mapper.workload.models.phases import LANGUAGE, LOGITS, NEW, PHASE, with_logits
 from mapper.workload.models.phases import seq as seq_parameter
 from mapper.workload.parameters import Parameter, Value, format_parameters, layers_parameter
 from mapper.workload.single.entry import Build, SingleOperator, require
@@ -54,10 +54,10 @@ class _Block:
 
     @property
     def row(self) -> str:
-        return f"{self.seq}*b+m"
+        return f"{self.seq}*B+M"
 
     def sizes(self, **more: int) -> dict[str, int]:
-        return {"b": self.batch, "m": self.seq, **more}
+        return {"B": self.batch, "M": self.seq, **more}
 
 
 def _build(model: Mamba) -> Build:
@@ -106,20 +106,20 @@ def _mixer(block: _Block, x: str) -> str:
     gate = activate(builder, f"{name}.gate_silu", gate, "silu")
     place = f"{block.row} {model.head}*h+e"
     sizes = block.sizes(h=model.heads, e=model.head)
-    text = f"{model.heads}*b+h m e, {place} -> {place}"
+    text = f"{model.heads}*B+h M e, {place} -> {place}"
     y = builder.emit(f"{name}.gated", pointwise("mul", "mul", text, sizes), [y, gate])
     y = norm(builder, f"{name}.gated_norm", y, "rms_norm")
     weight = builder.weight(f"{name}.out.weight", (model.width, model.inner))
-    sizes = {"t": builder.shape(y)[0], "n": model.width, "k": model.inner}
-    return builder.emit(f"{name}.out", product("t k, n k -> t n", sizes), [y, weight])
+    sizes = {"M": builder.shape(y)[0], "N": model.width, "K": model.inner}
+    return builder.emit(f"{name}.out", product("M K, N K -> M N", sizes), [y, weight])
 
 
 def _projected(block: _Block, x: str, weight: str, part: tuple[str, int, int]) -> str:
     """Some rows of the input matrix; what the convolution reads keeps sequences apart."""
     what, first, count = part
-    out = "b m n" if what == "mixed" else f"{block.row} n"
-    sizes = block.sizes(n=count, k=block.model.width)
-    step = product(f"{block.row} k, n+{first} k -> {out}", sizes)
+    out = "B M N" if what == "mixed" else f"{block.row} N"
+    sizes = block.sizes(N=count, K=block.model.width)
+    step = product(f"{block.row} K, N+{first} K -> {out}", sizes)
     return block.builder.emit(f"{block.name}.{what}", step, [x, weight])
 
 
@@ -137,12 +137,12 @@ def _convolved(block: _Block, mixed: str) -> dict[str, str]:
     )
     for what, first, heads, size in parts:
         channel = f"{size}*h+e+{first}"
-        text = f"b m+r-{model.taps - 1} {channel}, {channel} r -> {heads}*b+h m e"
-        sizes = block.sizes(h=heads, e=size, r=model.taps)
+        text = f"B M+R-{model.taps - 1} {channel}, {channel} R -> {heads}*B+h M e"
+        sizes = block.sizes(h=heads, e=size, R=model.taps)
         step = product(text, sizes, "conv1d")
         made = builder.emit(f"{name}.conv_{what}", step, [mixed, weight])
-        shape = dict(zip("hme", builder.shape(made), strict=True))
-        silu = pointwise("silu", "activation", "h m e -> h m e", shape, ops=5)
+        shape = dict(zip("hMe", builder.shape(made), strict=True))
+        silu = pointwise("silu", "activation", "h M e -> h M e", shape, ops=5)
         found[what] = builder.emit(f"{name}.{what}_silu", silu, [made])
     return found
 
@@ -152,15 +152,15 @@ def _scanned(block: _Block, parts: Mapping[str, str], steps: str) -> str:
     builder, model, name = block.builder, block.model, block.name
     for parameter in ("dt_bias", "A", "D"):
         builder.gain(f"{name}.{parameter}", (model.heads,))
-    heads, place = f"{model.heads}*b+h", f"{block.row} h"
+    heads, place = f"{model.heads}*B+h", f"{block.row} h"
     sizes = block.sizes(h=model.heads)
-    text = f"{place}, h -> {heads} m"
+    text = f"{place}, h -> {heads} M"
     step = pointwise("softplus_sum", "activation", text, sizes, ops=4)
     times = builder.emit(f"{name}.dt", step, [steps, f"{name}.dt_bias"])
-    step = pointwise("mul", "mul", f"{heads} m, h -> {heads} m", sizes)
+    step = pointwise("mul", "mul", f"{heads} M, h -> {heads} M", sizes)
     decay = builder.emit(f"{name}.decay", step, [times, f"{name}.A"])
-    every = {"h": block.batch * model.heads, "m": block.seq, "e": model.head}
-    step = pointwise("mul", "mul", "h m e, h m -> h m e", every)
+    every = {"h": block.batch * model.heads, "M": block.seq, "e": model.head}
+    step = pointwise("mul", "mul", "h M e, h M -> h M e", every)
     value = builder.emit(f"{name}.x_dt", step, [parts["x"], times])
     scan = Scan(
         groups=block.batch,
@@ -174,7 +174,7 @@ def _scanned(block: _Block, parts: Mapping[str, str], steps: str) -> str:
     inputs = (parts["C"], parts["B"], value, decay)
     out, last = state_space(builder, f"{name}.scan", scan, inputs, state)
     builder.notes.append(f"{last}: the state that the next tokens start from")
-    text = f"{heads} m e, h, {heads} m e -> {heads} m e"
+    text = f"{heads} M e, h, {heads} M e -> {heads} M e"
     step = pointwise("multiply_add", "mul", text, block.sizes(h=model.heads, e=model.head), ops=2)
     return builder.emit(f"{name}.skip", step, [parts["x"], f"{name}.D", out])
 
@@ -206,9 +206,8 @@ ENTRIES = tuple(
             *format_parameters("int8"),
         ),
         build=_build(model),
+        group=LANGUAGE,
         settle=partial(_in_chunks, name),
     )
     for name, (model, count) in MAMBAS.items()
 )
-
-ALIASES: dict[str, str] = {}

@@ -34,8 +34,8 @@ def _dlrm(builder: Builder, v: Mapping[str, int], _: Mapping[str, str]) -> list[
     for number in range(tables):
         _pooled_lookup(builder, number, vectors, (batch, v["rows"], hot))
     pairs = tables + 1
-    text = "b i d, b j d -> b i j"
-    step = product(text, sizes | {"i": pairs, "j": pairs}, "interaction")
+    text, sides = "B M K, B N K -> B M N", {"M": pairs, "N": pairs}
+    step = product(text, {"B": batch, "K": _WIDTH, **sides}, "interaction")
     products = builder.emit("interaction", step, [vectors, vectors])
     # Each unordered pair once, behind the dense vector: one gather of the lower triangle.
     count = pairs * (pairs - 1) // 2
@@ -75,7 +75,6 @@ ENTRIES = (
             *format_parameters("int8"),
         ),
         build=_dlrm,
+        group="recommendation",
     ),
 )
-
-ALIASES: dict[str, str] = {}

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from mapper.workload.parameters import Parameter, Value
 from mapper.workload.single.entry import require
 
+#: What language models are listed under.
+LANGUAGE = "language models"
+
 DECODE = "decode"
 
 PHASE = Parameter(

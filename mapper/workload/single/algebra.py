@@ -122,18 +122,15 @@ def _best_order(
 
 
 def _mttkrp(builder: Builder, v: Mapping[str, int], _: Mapping[str, str]) -> list[str]:
-    sizes = {name.lower(): value for name, value in v.items()}
-    return [emit_einsum(builder, ("ikl", "kj", "lj"), "ij", sizes)]
+    return [emit_einsum(builder, ("IKL", "KJ", "LJ"), "IJ", v)]
 
 
 def _ttm(builder: Builder, v: Mapping[str, int], _: Mapping[str, str]) -> list[str]:
-    sizes = {name.lower(): value for name, value in v.items()}
-    return [emit_einsum(builder, ("ijl", "lk"), "ijk", sizes)]
+    return [emit_einsum(builder, ("IJL", "LK"), "IJK", v)]
 
 
 def _bmm(builder: Builder, v: Mapping[str, int], _: Mapping[str, str]) -> list[str]:
-    sizes = {name.lower(): value for name, value in v.items()}
-    return [emit_einsum(builder, ("bmk", "bkn"), "bmn", sizes)]
+    return [emit_einsum(builder, ("BMK", "BKN"), "BMN", v)]
 
 
 def _letters(**helps: str) -> tuple[Parameter, ...]:

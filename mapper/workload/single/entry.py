@@ -22,7 +22,7 @@ class SingleOperator:
     ``build`` gets the whole numbers and the texts among the parameters' values. With
     ``free_sizes``, parameters of one letter that are not listed are sizes of loops. At most one of
     ``exclusive`` may be given. ``settle`` adds values that follow from others, and refuses those
-    that do not go together.
+    that do not go together. ``group`` is what it is listed under.
     """
 
     name: str
@@ -31,6 +31,7 @@ class SingleOperator:
     build: Build
     free_sizes: bool = False
     exclusive: tuple[str, ...] = ()
+    group: str = "operators"
     settle: Callable[[Mapping[str, Value]], Mapping[str, Value]] | None = None
 
     def parse(self, given: Mapping[str, str]) -> dict[str, Value]:

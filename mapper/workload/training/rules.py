@@ -175,7 +175,7 @@ def _streaming(operator: Operator, number: int, result: Access) -> Contribution:
     """
     query, cache = operator.inputs
     if number == 0:
-        extents = {**operator.extents, "p": 3}
+        extents = {**operator.extents, "P": 3}
         step = replace(
             operator,
             name=f"{operator.name}.grad_query",
@@ -199,4 +199,4 @@ def _streaming(operator: Operator, number: int, result: Access) -> Contribution:
 
 
 #: Gradients of keys and values sum over queries, and have a row per key.
-_KEYS_FIRST = (("b", "b"), ("g", "b"), ("r", "k"), ("m", "k"), ("l", "m"), ("d", "n"), ("p", "p"))
+_KEYS_FIRST = (("B", "b"), ("H", "b"), ("G", "k"), ("M", "k"), ("L", "m"), ("D", "n"), ("P", "p"))

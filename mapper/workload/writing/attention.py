@@ -1,6 +1,6 @@
 """Attention as its parts and as one streaming operator, over heads that share keys.
 
-Query heads are numbered ``R * g + r``: ``R`` of them share key head ``g`` (grouped-query; all
+Query heads are numbered ``R * H + G``: ``R`` of them share key head ``H`` (grouped-query; all
 heads of one group are multi-query, one per group is multi-head). Rows of queries and keys are
 tokens of all sequences one after the other, columns the heads' elements.
 """
@@ -21,8 +21,8 @@ SOFTMAX_OPS = 5
 MASKED_SOFTMAX_OPS = 6
 
 #: Classes of the streaming operator's loops, as of the product of probabilities and values. The
-#: two products follow each other: no axis of an array unrolls ``p``.
-_CLASSES = {"b": "b", "g": "b", "r": "m", "m": "m", "l": "k", "d": "n", "p": "p"}
+#: two products follow each other: no axis of an array unrolls ``P``.
+_CLASSES = {"B": "b", "H": "b", "G": "m", "M": "m", "L": "k", "D": "n", "P": "p"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class Heads:
     size]``, as in MLA's absorbed form. ``value`` < ``size``: only so many elements of a value
     matter (the rest is padding, or the rotary part of a latent). ``window`` > 0: each query
     sees that many last keys only (its own included), and rows are ``[sequence, position]``.
+    ``joint``: queries, keys and values are columns of one tensor, side by side.
     ``causal``: a query sees no key after its own.
     """
 
@@ -48,6 +49,7 @@ class Heads:
     latent: bool = False
     causal: bool = False
     causal_chunks: int = 0
+    joint: bool = False
 
     @property
     def heads(self) -> int:
@@ -64,29 +66,34 @@ class Heads:
         return (*rows, self.size) if self.latent else (*rows, 2, self.groups * self.size)
 
     def query(self, first: int = 0) -> str:
-        r, d = self.per_group, self.size
-        return f"{self.queries}*b+m+{first} {r * d}*g+{d}*r+d"
+        each, size = self.per_group, self.size
+        return f"{self.queries}*B+M+{first} {each * size}*H+{size}*G+D"
 
     def context(self) -> str:
-        r, d = self.per_group, self.value or self.size
-        return f"{self.queries}*b+m {r * d}*g+{d}*r+d"
+        each, size = self.per_group, self.value or self.size
+        return f"{self.queries}*B+M {each * size}*H+{size}*G+E"
 
-    def stored(self, part: str) -> str:
-        """Keys (``part`` is 0), values (1) or both (``p``)."""
-        row = f"{self.keys}*b+l"
+    def stored(self, part: str, element: str = "D") -> str:
+        """Keys (``part`` is 0), values (1) or both (``P``)."""
+        row = f"{self.keys}*B+L"
         if self.window:
-            row = f"b l+m{self.keys - self.queries - self.window + 1:+d}"
-        return f"{row} d" if self.latent else f"{row} {part} {self.size}*g+d"
+            row = f"B L+M{self.keys - self.queries - self.window + 1:+d}"
+        column = f"{part} {self.size}*H+{element}"
+        if self.joint:
+            width = self.groups * self.size
+            column = f"{width}*{part}+{self.size}*H+{element}+{width}"
+        return f"{row} {element}" if self.latent else f"{row} {column}"
 
     def sizes(self, dims: str) -> dict[str, int]:
         every = {
-            "b": self.batch,
-            "g": self.groups,
-            "r": self.per_group,
-            "m": self.queries,
-            "l": self.seen,
-            "d": self.size,
-            "p": 2,
+            "B": self.batch,
+            "H": self.groups,
+            "G": self.per_group,
+            "M": self.queries,
+            "L": self.seen,
+            "D": self.size,
+            "E": self.value or self.size,
+            "P": 2,
         }
         return {dim: every[dim] for dim in dims}
 
@@ -96,28 +103,27 @@ def attention_parts(
 ) -> str:
     """Scores, softmax, context, of a query and a cache."""
     query, cache = inputs
-    scores = "b g r m l"
+    scores = "B H G M L"
     text = f"{heads.query()}, {heads.stored('0')} -> {scores}"
-    step = product(text, heads.sizes("bgrmld"), "attention_scores")
+    step = product(text, heads.sizes("BHGMLD"), "attention_scores")
     made = builder.emit(f"{name}.scores", step, [query, cache])
     weights = _softmax(builder, name, heads, made, mask)
-    text = f"{scores}, {heads.stored('1')} -> {heads.context()}"
-    sizes = heads.sizes("bgrmld") | {"d": heads.value or heads.size}
-    context = product(text, sizes, "attention_context")
+    text = f"{scores}, {heads.stored('1', 'E')} -> {heads.context()}"
+    context = product(text, heads.sizes("BHGMLE"), "attention_context")
     return builder.emit(f"{name}.context", context, [weights, cache])
 
 
 def _softmax(builder: Builder, name: str, heads: Heads, made: str, mask: str | None) -> str:
-    scores = "b g r m l"
+    scores = "B H G M L"
     operands, text, kind = [made], f"{scores} -> {scores}", "softmax"
     if mask is not None:
-        operands, text, kind = [made, mask], f"{scores}, m l -> {scores}", "masked_softmax"
+        operands, text, kind = [made, mask], f"{scores}, M L -> {scores}", "masked_softmax"
     step = Step(
         kind=kind,
         operation="softmax",
-        nest=nest(text, heads.sizes("bgrml")),
+        nest=nest(text, heads.sizes("BHGML")),
         ops=SOFTMAX_OPS if mask is None else MASKED_SOFTMAX_OPS,
-        whole="l",
+        whole="L",
         causal=heads.causal,
     )
     return builder.emit(f"{name}.softmax", step, operands)
@@ -126,7 +132,7 @@ def _softmax(builder: Builder, name: str, heads: Heads, made: str, mask: str | N
 def streaming_attention(builder: Builder, name: str, heads: Heads, inputs: Sequence[str]) -> str:
     """One operator: scores never leave the chip (Dao et al., FlashAttention, 2022).
 
-    Loop ``p`` runs over its two products, of queries with keys and of weights with values;
+    Loop ``P`` runs over its two products, of queries with keys and of weights with values;
     the softmax is side work. Values are rescaled as the maximum grows, so keys may come in any
     tiles; a head stays whole, since a score needs all of it. Results are as wide as queries.
     With ``causal_chunks``, queries are cut into so many chunks, each of which sees the keys up
@@ -153,31 +159,39 @@ def _streams(heads: Heads) -> Iterator[Step]:
 
 def _stream(heads: Heads, first: int, rows: int, keys: int) -> Step:
     query = heads.query(first)
-    sizes = heads.sizes("bgrmldp") | {"m": rows, "l": keys}
+    sizes = heads.sizes("BHGMLDP") | {"M": rows, "L": keys}
     share = whole(Fraction(heads.size + (heads.value or heads.size), 2 * heads.size))
-    side = SideWork(operation="softmax", dims=tuple("bgrml"), ops_per_point=SOFTMAX_OPS)
+    side = SideWork(operation="softmax", dims=tuple("BHGML"), ops_per_point=SOFTMAX_OPS)
     return Step(
         kind="causal_attention" if heads.causal_chunks else "attention",
         operation="mac",
-        nest=nest(f"{query}, {heads.stored('p')} -> {query}", sizes),
+        nest=nest(f"{query}, {heads.stored('P')} -> {query}", sizes),
         ops=share,
         issues=share,
-        whole="d p",
+        whole="D P",
         classes=_CLASSES,
         side=(side,),
         causal=heads.causal or heads.causal_chunks > 0,
     )
 
 
-def cache_update(builder: Builder, name: str, cache: str, new: str, at: tuple[Heads, int]) -> str:
+def cache_update(
+    builder: Builder,
+    name: str,
+    cache: str,
+    new: str,
+    at: tuple[Heads, int],
+    columns: range | None = None,
+) -> str:
     """Rows of new tokens written over the last ones of each sequence's cache, in place.
 
-    ``at`` says where: of which heads, and whether as keys (0), values (1) or latents.
+    ``at`` says where: of which heads, and whether as keys (0), values (1) or latents. ``columns``
+    of ``new`` are meant, all unless given.
     """
     heads, part = at
-    columns = builder.shape(new)[1]
-    row = f"{heads.keys}*b+m+{heads.keys - heads.queries}"
+    columns = columns or range(builder.shape(new)[1])
+    row = f"{heads.keys}*B+M+{heads.keys - heads.queries}"
     place = f"{row} c" if heads.latent else f"{row} {part} c"
-    sizes = {**heads.sizes("bm"), "c": columns}
-    step = pointwise("cache_update", "copy", f"{heads.queries}*b+m c -> {place}", sizes)
-    return builder.emit(name, step, [new], into=cache)
+    sizes = {**heads.sizes("BM"), "c": len(columns)}
+    text = f"{heads.queries}*B+M c+{columns.start} -> {place}"
+    return builder.emit(name, pointwise("cache_update", "copy", text, sizes), [new], into=cache)

@@ -106,9 +106,10 @@ def _route(builder: Builder, name: str, data: str, layer: Experts) -> str:
     """Shares of the chosen experts, ``[tokens, chosen]``."""
     experts = len(layer.loads)
     matrix = builder.gain(f"{name}.router.weight", (experts, layer.width))
-    sizes = {"t": layer.tokens, "e": experts}
-    step = product("t d, e d -> t e", sizes | {"d": layer.width}, "router")
+    matrix_sizes = {"M": layer.tokens, "N": experts, "K": layer.width}
+    step = product("M K, N K -> M N", matrix_sizes, "router")
     scores = builder.emit(f"{name}.router", step, [data, matrix])
+    sizes = {"t": layer.tokens, "e": experts}
     score = Step(
         kind=layer.score,
         operation="softmax" if layer.score == "softmax" else "activation",
@@ -173,8 +174,8 @@ def _products(
     data, weight, result = tensors
     _, n, k = builder.shape(weight)
     for number, group in enumerate(_groups(loads)):
-        rows = f"{group.load}*x+m+{group.row}"
-        text = f"{rows} k, x+{group.first} n k -> {rows} n"
-        sizes = {"x": group.count, "m": group.load, "n": n, "k": k}
+        rows = f"{group.load}*B+M+{group.row}"
+        text = f"{rows} K, B+{group.first} N K -> {rows} N"
+        sizes = {"B": group.count, "M": group.load, "N": n, "K": k}
         step = product(text, sizes, "expert")
         builder.emit(f"{name}.group{number}", step, [data, weight], into=result)

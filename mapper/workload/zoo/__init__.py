@@ -11,25 +11,12 @@ from arch.errors import InputError, Problem, unknown
 from mapper.workload.zoo.entries import load_all
 from mapper.workload.zoo.entry import ZooEntry
 
-_ENTRIES = load_all()
-
-
-def _by_name() -> dict[str, ZooEntry]:
-    found: dict[str, ZooEntry] = {}
-    for entry in _ENTRIES:
-        for name in (entry.name, *entry.aliases):
-            if name in found:
-                raise ValueError(f"two networks are named {name}")
-            found[name] = entry
-    return found
-
-
-_BY_NAME = _by_name()
+_BY_NAME = {entry.name: entry for entry in load_all()}
 
 
 def names() -> tuple[str, ...]:
-    """Names of all networks, without aliases."""
-    return tuple(entry.name for entry in _ENTRIES)
+    """Names of all networks."""
+    return tuple(_BY_NAME)
 
 
 def is_network(name: str) -> bool:

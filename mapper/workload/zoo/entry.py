@@ -13,9 +13,6 @@ from mapper.workload.parameters import Parameter, Value, dtype_parameter
 if TYPE_CHECKING:
     import torch
 
-#: Parameters that say how operands are stored; the rest are a function's arguments.
-FORMATS = ("dtype", "weights", "sparsity")
-
 Built = tuple["torch.nn.Module", tuple[Any, ...]]
 
 
@@ -24,8 +21,7 @@ class ZooEntry:
     """A network: where it is defined and what may be chosen about it.
 
     ``function`` of the module ``family`` gets ``fixed`` and the chosen parameters by name, and
-    returns the torch module and its example inputs. ``dense`` are weights that never have another
-    format than the activations.
+    returns the torch module and its example inputs. ``group`` is what it is listed under.
     """
 
     name: str
@@ -34,14 +30,13 @@ class ZooEntry:
     function: str
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    aliases: tuple[str, ...] = ()
-    dense: tuple[str, ...] = ()
+    group: str = "image classifiers"
 
     def builder(self, values: Mapping[str, Value]) -> Callable[[], Built]:
         """A function that makes the module and its example inputs on torch's current device."""
         # By name, so that listing and checking names does not import torch.
         family = importlib.import_module(f"mapper.workload.zoo.{self.family}")
-        arguments = {key: value for key, value in values.items() if key not in FORMATS}
+        arguments = {key: value for key, value in values.items() if key != "dtype"}
         return partial(getattr(family, self.function), **self.fixed, **arguments)
 
 
@@ -60,8 +55,3 @@ def image(low: int = 32, multiple_of: int = 1, default: int = 224) -> Parameter:
         high=8192,
         multiple_of=multiple_of,
     )
-
-
-def seq(high: int) -> Parameter:
-    """Length of the input, of at most ``high`` tokens."""
-    return Parameter(name="seq", help="tokens of each input", default=512, high=high)

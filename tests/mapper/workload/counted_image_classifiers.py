@@ -12,15 +12,13 @@ SPECS = (
     "densenet121:image=64",
     "vovnet27-slim",
     "hardnet39ds:image=96",
-    "vit_s",
-    "vit_ti:batch=3,image=96",
     "efficientvit_b0",
     "mcunet_vww1",
 )
 
 # Name: parameters, MACs at the default resolution. Both are those of the standard torch
 # implementations: torchvision (ResNet, MobileNetV2 and V3, ShuffleNetV2, EfficientNet, DenseNet,
-# ViT-B and -L), timm (MobileNetV1, MobileOne with merged branches, EfficientViT, ViT-Ti and -S) and
+# timm (MobileNetV1, MobileOne with merged branches, EfficientViT) and
 # pytorchcv (VoVNet, HarDNet), by `sum(p.numel() for p in model.parameters())` and torch's
 # FlopCounterMode. They agree with the papers' rounded figures. MCUNet: MACs as in the model zoo of
 # its authors (6.4, 12.8, 67.3, 81.8, 125.9; 6.0, 11.6, 55.8 M); their parameters are ours.
@@ -58,11 +56,6 @@ PUBLISHED = {
     "hardnet68ds": (4_180_602, 775_281_526),
     "hardnet68": (17_565_348, 4_246_114_304),
     "hardnet85": (36_670_212, 9_074_081_584),
-    "vit_ti": (5_717_416, 1_253_683_200),
-    "vit_s": (22_050_664, 4_598_882_304),
-    "vit_b": (86_567_656, 17_563_828_224),
-    "vit_b32": (88_224_232, 4_409_186_304),
-    "vit_l": (304_326_632, 61_554_712_576),
     "efficientvit_b0": (3_410_008, 100_233_216),
     "efficientvit_b1": (9_102_024, 519_214_592),
     "efficientvit_b2": (24_330_712, 1_584_937_984),

@@ -10,7 +10,15 @@ import pytest
 
 from arch.errors import InputError
 from mapper.workload import zoo
-from mapper.workload.load import check_workload, listings, load_workload
+from mapper.workload.load import (
+    FILES,
+    OPERATORS,
+    check_workload,
+    listings,
+    load_workload,
+    public_name,
+)
+from mapper.workload.names import ALIASES, by_spelling, spelling
 
 
 def test_names_need_no_torch() -> None:
@@ -28,14 +36,54 @@ sys.exit("torch" in sys.modules)
 
 def test_everything_listed_can_be_checked() -> None:
     for listing in listings():
-        if listing.kind != "operator":
+        if listing.group != OPERATORS:
             check_workload(listing.name)
-    assert {listing.kind for listing in listings()} == {"network", "file", "operator"}
+    assert {listing.group for listing in listings()} > {FILES, OPERATORS, "language models"}
 
 
-def test_aliases_are_the_same_network() -> None:
-    assert zoo.describe("mobilenetv2") is zoo.describe("mobilenet_v2")
-    assert load_workload("mobilenetv2") is load_workload("mobilenet_v2")
+NAMES = [listing.name for listing in listings()]
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ("mobilenetv2", "mobilenet_v2"),
+        ("ViT_B", "vit-b"),
+        ("vit_s", "vit-s"),
+        ("vit_b_16", "vit-b"),
+        ("llama3-8b", "llama3.1-8b"),
+        ("efficientnet-b0", "efficientnet_b0"),
+        ("GEMM:M=2,N=2,K=2", "gemm:M=2,N=2,K=2"),
+    ],
+)
+def test_other_names_are_the_same_network(other: str, name: str) -> None:
+    assert load_workload(other) is load_workload(name)
+
+
+def test_no_name_stands_for_two_networks() -> None:
+    """Other names and spellings of all networks and operators, whoever defines them."""
+    assert len({spelling(name) for name in NAMES}) == len(NAMES)
+    for alias, name in ALIASES.items():
+        assert name in NAMES
+        assert spelling(alias) not in map(spelling, NAMES)
+        assert public_name(alias) == name
+    with pytest.raises(ValueError, match="two networks are named vit_b"):
+        by_spelling([*NAMES, "vit_b"])
+    with pytest.raises(ValueError, match="two networks are named gpt3"):
+        by_spelling([*NAMES, "gpt3"])
+    with pytest.raises(ValueError, match="which there is none of"):
+        by_spelling(["resnet18"])
+
+
+@pytest.mark.slow
+def test_no_network_is_listed_twice() -> None:
+    """Equal counts of parameters and products are equal names."""
+    found: dict[tuple[int, int], str] = {}
+    for listing in listings():
+        if listing.group not in (FILES, OPERATORS, "recommendation"):
+            workload = load_workload(listing.name)
+            counts = (workload.parameters, workload.macs)
+            assert found.setdefault(counts, listing.name) == listing.name
 
 
 def test_networks_are_quantized_unless_asked_otherwise() -> None:

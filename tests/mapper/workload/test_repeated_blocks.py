@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from arch.errors import InputError
-from mapper.workload import zoo
+from kernels_ref.library.eager_vit import vit
 from mapper.workload.graph import Workload
-from mapper.workload.parameters import parse_parameters
 from mapper.workload.torch_import.blocks import find_repetition
 from mapper.workload.torch_import.continuation import NotRegularError, counted_on
 from mapper.workload.torch_import.export import lower_traced, trace
@@ -102,10 +101,9 @@ def test_few_blocks_give_the_whole(blocks: list[nn.Module]) -> None:
     assert len(module.blocks) == len(blocks)
 
 
-def test_an_encoder_of_the_zoo() -> None:
-    entry = zoo.describe("vit_ti")
+def test_an_encoder() -> None:
     with torch.device("meta"):
-        module, inputs = entry.builder(parse_parameters("vit_ti", entry.parameters, {}))()
+        module, inputs = vit("ti", batch=1)
         expected = lower_traced(trace(module, inputs), name="vit", dtype="int8")
         found = import_module(module, lambda: trace(module, inputs), name="vit", dtype="int8")
     assert_same(found, expected, from_few=True)

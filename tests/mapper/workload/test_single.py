@@ -97,7 +97,7 @@ def test_all_problems_are_listed_at_once() -> None:
         ("resnet18:bacth=2", "did you mean 'batch'?"),
         ("resnet18:batch=-1", "batch: -1 is not allowed"),
         ("resnet18:image=16", "image: 16 is not allowed; allowed an integer 32 to 8192"),
-        ("vit_s:image=100", "allowed an integer 16 to 8192, a multiple of 16"),
+        ("vit-s:image=100", "allowed an integer 16 to 8192, a multiple of 16"),
         ("resnet18:dtype=itn8", "did you mean 'int8'?"),
         ("gpt2:seq=1025", "allowed an integer 1 to 1024"),
         ("llama3-8b:phase=deocde", "did you mean 'decode'?"),

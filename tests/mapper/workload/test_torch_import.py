@@ -134,10 +134,10 @@ def test_interpolation_is_a_weighted_sum_of_neighbours() -> None:
     def function(net: Function, x: Tensor) -> Tensor:
         return functional.interpolate(x, scale_factor=3, mode="bilinear")
 
-    (operator,) = imported(Function(function), IMAGE).operators
-    assert operator.kind == "upsample_bilinear2d"
-    assert operator.points == 4 * (3 * 8) ** 2 * 2 * 2
-    assert operator.operations == 2 * operator.points
+    operators = imported(Function(function), IMAGE).operators
+    assert {operator.kind for operator in operators} == {"upsample_bilinear2d"}
+    assert sum(operator.points for operator in operators) == 4 * (3 * 8) ** 2 * 2 * 2
+    assert all(operator.operations == 2 * operator.points for operator in operators)
 
 
 def test_grouped_heads_share_keys() -> None:
@@ -160,6 +160,15 @@ def test_a_mask_is_read_by_the_softmax() -> None:
 
     workload = imported(Function(function), torch.zeros(2, 4, 5, 8), torch.zeros(2, 1, 1, 5))
     assert [len(operator.inputs) for operator in workload.operators] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_causal_mask_is_known_of_the_softmax(causal: bool) -> None:
+    def function(net: Function, q: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, q, q, is_causal=causal)
+
+    workload = imported(Function(function), torch.zeros(2, 4, 5, 8))
+    assert [operator.causal for operator in workload.operators] == [False, causal, False]
 
 
 def test_types_are_those_of_the_module_unless_replaced() -> None:

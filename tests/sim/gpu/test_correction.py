@@ -16,7 +16,7 @@ from arch.load import load_architecture
 from kernels_ref.library.plans import planned_points
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import fitted_constants, gpu_model
-from sim.gpu.correction import corrected, fitted_corrections, least_us
+from sim.gpu.correction import corrected, factors, fitted_corrections, least_us
 from sim.gpu.demand import Call, Demand
 from sim.gpu.features import features
 from sim.gpu.predict import GpuModel, load_of, predict
@@ -80,9 +80,15 @@ def test_a_correction_multiplies_the_time_but_never_beats_the_peaks(h200: GpuMod
     chosen, trees = calls(80), fitted_corrections()["conv2d"]
     plain = _demand(replace(h200, corrections={}), chosen)
     before, least = plain.time_us(), least_us(plain, chosen, h200.chip)
-    slower = corrected(plain, chosen, {"conv2d": constant(0.5, trees)}, h200.chip)
+
+    def by(log: float) -> Demand:
+        factor = factors(plain, chosen, {"conv2d": constant(log, trees)}, h200.chip)
+        assert factor is not None
+        return corrected(plain, factor)
+
+    slower = by(0.5)
     assert slower.time_us() == pytest.approx(before * np.exp(0.5))
-    faster = corrected(plain, chosen, {"conv2d": constant(-2.9, trees)}, h200.chip).time_us()
+    faster = by(-2.9).time_us()
     held = np.maximum(before * np.exp(-2.9), np.minimum(least, before))
     assert faster == pytest.approx(held)
     assert (held > before * np.exp(-2.9) * 1.01).any()

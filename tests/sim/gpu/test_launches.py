@@ -86,7 +86,7 @@ def test_groups_are_kept() -> None:
 
 
 @pytest.mark.parametrize("epilogues", [FUSED, EAGER])
-@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "vit_ti"])
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "vit-ti"])
 def test_no_operation_is_lost(name: str, epilogues: str) -> None:
     network = load_workload(f"{name}:batch=2,dtype=bf16")
     found = list(launches(network, epilogues))

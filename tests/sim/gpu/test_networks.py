@@ -13,7 +13,7 @@ CHECKED = {
     "mobilenet_v1:batch=64,dtype=bf16": 0.13,
     "resnet34:batch=4,dtype=bf16": 0.1,
     "bert-base:batch=32,seq=128,dtype=bf16": 0.05,
-    "vit_ti:batch=16,dtype=bf16": 0.08,
+    "vit-ti:batch=16,dtype=bf16": 0.08,
 }
 
 

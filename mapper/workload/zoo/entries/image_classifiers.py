@@ -38,7 +38,6 @@ _MOBILENETS = (
         family="mobilenet",
         function="mobilenet_v1",
         parameters=(BATCH, image(), _width(*_WIDTHS), CLASSES, DTYPE),
-        aliases=("mobilenetv1",),
     ),
     ZooEntry(
         name="mobilenet_v2",
@@ -46,7 +45,6 @@ _MOBILENETS = (
         family="mobilenet",
         function="mobilenet_v2",
         parameters=(BATCH, image(), _width(*_WIDTHS), CLASSES, DTYPE),
-        aliases=("mobilenetv2",),
     ),
     *(
         ZooEntry(
@@ -56,7 +54,6 @@ _MOBILENETS = (
             function="mobilenet_v3",
             fixed={"variant": variant},
             parameters=(BATCH, image(), _width(*_WIDTHS), CLASSES, DTYPE),
-            aliases=(f"mobilenetv3_{variant}",),
         )
         for variant, millions in (("small", 2.5), ("large", 5.5))
     ),
@@ -77,7 +74,6 @@ _MOBILENETS = (
         family="shufflenet",
         function="shufflenet_v2",
         parameters=(BATCH, image(), _width("0.5", "1.0", "1.5", "2.0"), CLASSES, DTYPE),
-        aliases=("shufflenetv2",),
     ),
 )
 
@@ -89,7 +85,6 @@ _EFFICIENTNETS = tuple(
         function="efficientnet",
         fixed={"size": size},
         parameters=(BATCH, image(default=_EFFICIENTNET_IMAGES[size]), CLASSES, DTYPE),
-        aliases=(f"efficientnet-b{size}",),
     )
     for size, millions in enumerate((5.3, 7.8, 9.1, 12.2, 19.3, 30.4, 43.0, 66.3))
 )
@@ -103,7 +98,6 @@ _DENSE = (
             function="densenet",
             fixed={"depth": depth},
             parameters=(BATCH, image(), CLASSES, DTYPE),
-            aliases=(f"densenet-{depth}",),
         )
         for depth, millions in ((121, 8.0), (169, 14.1), (201, 20.0))
     ),
@@ -132,24 +126,6 @@ _DENSE = (
 )
 
 _TRANSFORMERS = (
-    *(
-        ZooEntry(
-            name=f"vit_{size}{'' if patch == 16 else patch}",
-            description=f"vision transformer ViT-{size.title()}/{patch}, {millions} M parameters",
-            family="vit",
-            function="vit",
-            fixed={"size": size, "patch": patch},
-            parameters=(BATCH, image(patch, multiple_of=patch), CLASSES, DTYPE),
-            aliases=(f"vit-{size}{'' if patch == 16 else patch}",),
-        )
-        for size, patch, millions in (
-            ("ti", 16, 5.7),
-            ("s", 16, 22),
-            ("b", 16, 86.6),
-            ("b", 32, 88.2),
-            ("l", 16, 304),
-        )
-    ),
     *(
         ZooEntry(
             name=f"efficientvit_{size}",
@@ -183,7 +159,6 @@ _TINY = tuple(
         function="mcunet",
         fixed={"variant": variant},
         parameters=(BATCH, image(default=side), replace(CLASSES, default=classes), DTYPE),
-        aliases=(f"mcunet-{variant}",),
     )
     for variant, (task, side, classes) in _MCUNETS.items()
 )

@@ -13,7 +13,7 @@ ENTRIES = (
         family="mlperf_tiny",
         function="keywords",
         parameters=(BATCH, replace(CLASSES, default=12), DTYPE),
-        aliases=("mlperf-kws",),
+        group="MLPerf Tiny",
     ),
     ZooEntry(
         name="mlperf_ic",
@@ -21,7 +21,7 @@ ENTRIES = (
         family="mlperf_tiny",
         function="tiny_images",
         parameters=(BATCH, replace(CLASSES, default=10), DTYPE),
-        aliases=("mlperf-ic",),
+        group="MLPerf Tiny",
     ),
     ZooEntry(
         name="mlperf_ad",
@@ -29,6 +29,6 @@ ENTRIES = (
         family="mlperf_tiny",
         function="anomalies",
         parameters=(BATCH, DTYPE),
-        aliases=("mlperf-ad",),
+        group="MLPerf Tiny",
     ),
 )

@@ -92,6 +92,6 @@ class ViT(nn.Module):
 
 
 def vit(
-    size: str, patch: int, batch: int, image: int, classes: int
+    size: str, batch: int, image: int = 224, classes: int = 1000, patch: int = 16
 ) -> tuple[nn.Module, tuple[Any, ...]]:
     return ViT(SIZES[size], patch, image, classes), (torch.zeros(batch, 3, image, image),)
