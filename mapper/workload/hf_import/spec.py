@@ -6,7 +6,6 @@ is built.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Any
 
 from arch.datatypes import BITS
 from arch.errors import InputError, Problem
-from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, only_one_of, parse_parameters, split_pairs
 from mapper.workload.single.experts import LOADS, SKEW, TRACE
 
@@ -109,14 +107,6 @@ def _check_counts(spec: str, own: Mapping[str, Any]) -> None:
         counts = key.startswith("num_") or key.endswith(("_size", "_layers", "_heads"))
         if counts and isinstance(value, int) and value < 1:
             raise InputError(Problem(f"{key} is {value}; allowed at least 1", where=spec))
-
-
-def hf_workload(model: HfModel) -> Workload:
-    """Build the model without weights and import it."""
-    # By name, so that looking at names does not import torch.
-    module = importlib.import_module("mapper.workload.hf_import.model")
-    workload: Workload = module.import_model(model)
-    return workload
 
 
 def _read(file: Path) -> dict[str, Any]:

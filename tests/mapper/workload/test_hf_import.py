@@ -15,7 +15,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arch.errors import InputError
-from mapper.workload.hf_import.spec import find_hf, hf_workload
+from mapper.workload.hf_import.model import import_model
+from mapper.workload.hf_import.spec import find_hf
 from mapper.workload.load import check_workload, load_workload
 
 transformers = pytest.importorskip("transformers")
@@ -308,7 +309,7 @@ def test_what_a_model_is_called_with_is_said() -> None:
             "num_hidden_layers": 2,
         },
     }
-    workload = hf_workload(replace(model, fields=parts))
+    workload = import_model(replace(model, fields=parts))
     assert "called with input_ids 1x8, pixel_values 1x3x28x28" in workload.folded[0]
     kinds = [operator.kind for operator in workload.operators]
     assert kinds.count("masked_scatter") == 1
@@ -332,3 +333,9 @@ def test_a_model_that_makes_tensors_on_the_cpu() -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.zeros(1, 8, dtype=torch.int64), use_cache=False)
     assert 2 * load_workload(spec).macs == counter.get_total_flops()
+
+
+def test_a_model_of_several_texts_is_no_bug() -> None:
+    """MusicGen has two text configurations; this version of the library cannot build it."""
+    with pytest.raises(InputError, match="hf:musicgen:phase=decode: "):
+        load_workload("hf:musicgen:phase=decode")
