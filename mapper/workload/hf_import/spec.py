@@ -87,6 +87,7 @@ def find_hf(spec: str) -> HfModel | None:
         source, PARAMETERS, {key: value for key, value in given.items() if key in names}
     )
     only_one_of(spec, given, LOADS)
+    _check_phase(spec, given, str(chosen["phase"]))
     own = {key: _literal(value) for key, value in given.items() if key not in names}
     _check_counts(spec, own)
     if not source.endswith(".json"):
@@ -99,6 +100,17 @@ def find_hf(spec: str) -> HfModel | None:
     model_type = str(fields.pop("model_type"))
     merged = fields | own
     return HfModel(title=spec, model_type=model_type, fields=merged, chosen=chosen, file=file)
+
+
+#: What the other phase alone makes use of.
+_UNUSED = {"prefill": "ctx", "decode": "seq"}
+
+
+def _check_phase(spec: str, given: Mapping[str, str], phase: str) -> None:
+    unused = _UNUSED[phase]
+    if unused in given:
+        message = f"phase={phase} makes no use of {unused}; leave it out"
+        raise InputError(Problem(message, where=spec))
 
 
 def _check_counts(spec: str, own: Mapping[str, Any]) -> None:

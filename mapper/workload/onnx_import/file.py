@@ -87,5 +87,7 @@ def _size_parameters(model: Any) -> tuple[Parameter, ...]:
                 continue
             name = size_name(value, axis, dim)
             help_text = f"axis {axis} of input {value.name}"
-            found.setdefault(name, Parameter(name=name, help=help_text, low=0))
+            # Before the first token a cache is empty; exporters call its length so.
+            low = 0 if "past" in name else 1
+            found.setdefault(name, Parameter(name=name, help=help_text, low=low))
     return tuple(found.values())

@@ -105,6 +105,8 @@ def test_images_take_the_configurations_size() -> None:
         ("hf:llama:hiden_size=3", "did you mean 'hidden_size'?"),
         ("hf:llama:hidden_size=7", "the configuration is not valid"),
         ("hf:vit:phase=decode,num_hidden_layers=1", "only language models with a key-value"),
+        ("hf:llama:seq=16,ctx=64", "phase=prefill makes no use of ctx"),
+        ("hf:llama:phase=decode,seq=4", "phase=decode makes no use of seq"),
         ("hf:clip", "cannot be traced with these inputs alone"),
     ],
 )
