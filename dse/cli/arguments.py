@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mapper.memory_plan import PLANNER_NAMES
-from mapper.search.method import PRESET_NAMES
+from mapper.search.method import BUDGET, METHODS, PRESET_NAMES
 
 Arch = Annotated[
     str,
@@ -56,6 +56,17 @@ Fuse = Annotated[
         "--fuse",
         help="Search the whole schedule: operators fused over tiles, tensors kept on the chip.",
     ),
+]
+Fidelity = Annotated[
+    str, typer.Option(metavar="roofline|analytical|event", help="How closely to look.")
+]
+Search = Annotated[str, typer.Option(metavar="METHOD", help=f"{', '.join(METHODS)}.")]
+Budget = Annotated[
+    int | None,
+    typer.Option(metavar="N", help=f"Mappings priced per operator ({BUDGET}); not for exact."),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
 ]
 Mapping = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arch.spec import Architecture
 from mapper.cost import InfeasibleError
 from mapper.plan import Unit
-from mapper.search.joint import Choice, Cuts
+from mapper.search.cut_choices import Choice, Cuts
 from mapper.search.schedule import Schedules
 from mapper.unit_tiles import UnitTiles, unit_tiles
 from mapper.workload.graph import Workload

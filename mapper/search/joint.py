@@ -15,95 +15,19 @@ more are, the most promising are followed, and what was left out says how far th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from operator import add
 
 import numpy as np
 
-from mapper.search.units import Cost
+from mapper.search.cut_choices import Cuts, Ends
+from mapper.search.paths import ends_after, least_value, longest_latency_ps, within
 
 #: Ways followed per position.
-MOST_LABELS = 120
+MOST_LABELS = 500
 #: In a first pass, whose result spares the second one what cannot be better.
 QUICK_LABELS = 10
-
-#: When each tile of a unit ends.
-Ends = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Operators ``start`` to ``end`` - 1 as one unit."""
-
-    start: int
-    end: int
-    tiles: int
-    tile_ps: int
-    shared_ps: int
-    dynamic_pj: float
-
-    @property
-    def busy_ps(self) -> int:
-        return self.tiles * self.tile_ps
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cuts:
-    """What can be chosen. ``waits[a, b]`` has for each tile of choice ``b`` the number of the last
-    tile of ``a`` that must be done before it (-1: none), for all that reads from ``a``."""
-
-    operators: int
-    choices: tuple[Choice, ...]
-    waits: Mapping[tuple[int, int], tuple[int, ...]]
-    cores: int
-    leakage_w: float
-    objective: str
-
-    def value(self, latency_ps: int, dynamic_pj: float) -> float:
-        return self.cost(latency_ps, dynamic_pj).value(self.objective)
-
-    def cost(self, latency_ps: int, dynamic_pj: float) -> Cost:
-        return Cost(latency_ps, dynamic_pj + self.leakage_w * latency_ps)
-
-    @cached_property
-    def starting(self) -> dict[int, list[int]]:
-        """Choices by their first operator."""
-        found: dict[int, list[int]] = {at: [] for at in range(self.operators)}
-        for number, choice in enumerate(self.choices):
-            found[choice.start].append(number)
-        return found
-
-    @cached_property
-    def sources(self) -> list[list[int]]:
-        """For each choice those that it may have to wait for."""
-        found: list[list[int]] = [[] for _ in self.choices]
-        for before, after in self.waits:
-            found[after].append(before)
-        return found
-
-    @cached_property
-    def readers(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in self.choices]
-        for before, after in self.waits:
-            found[before].append(after)
-        return found
-
-    @cached_property
-    def last_read(self) -> list[int]:
-        """Position up to which each choice's tiles may be waited for."""
-        return [max((self.choices[r].start for r in each), default=-1) for each in self.readers]
-
-    def ready(self, choice: int, done: Mapping[int, Ends]) -> list[int]:
-        """When what each tile waits for is done."""
-        ready = [0] * self.choices[choice].tiles
-        for source in self.sources[choice]:
-            if source in done:
-                ends = done[source]
-                for tile, last in enumerate(self.waits[source, choice]):
-                    if last >= 0 and ends[last] > ready[tile]:
-                        ready[tile] = ends[last]
-        return ready
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,52 +70,25 @@ class _Label:
 
 
 class _Rest:
-    """The least that operators from each position on take, however they are cut: work, time of
-    the shared port, energy. ``after_ps`` is what follows the last tile of each choice for sure."""
+    """The least that operators from each position on take, however they are cut into what is kept:
+    work, time of the shared port, energy."""
 
-    def __init__(self, cuts: Cuts) -> None:
+    def __init__(self, cuts: Cuts, kept: Collection[int]) -> None:
+        self.starting = [
+            [c for c in cuts.starting[at] if c in kept] for at in range(cuts.operators)
+        ]
         self.cuts = cuts
         self.busy = self._least([choice.busy_ps for choice in cuts.choices])
         self.shared = self._least([choice.shared_ps for choice in cuts.choices])
         self.dynamic = self._least([choice.dynamic_pj for choice in cuts.choices])
-        self.after_ps = [0] * len(cuts.choices)
-        covering = self._covering()
-        for number in sorted(range(len(cuts.choices)), key=lambda c: -cuts.choices[c].start):
-            self.after_ps[number] = self._after(number, covering)
 
     def _least(self, each: Sequence[float]) -> list[float]:
         cuts = self.cuts
         least = [0.0] * (cuts.operators + 1)
         for at in range(cuts.operators - 1, -1, -1):
-            ways = (each[c] + least[cuts.choices[c].end] for c in cuts.starting[at])
+            ways = (each[c] + least[cuts.choices[c].end] for c in self.starting[at])
             least[at] = min(ways, default=math.inf)
         return least
-
-    def _covering(self) -> list[list[int]]:
-        found: list[list[int]] = [[] for _ in range(self.cuts.operators)]
-        for number, choice in enumerate(self.cuts.choices):
-            for at in range(choice.start, choice.end):
-                found[at].append(number)
-        return found
-
-    def _after(self, number: int, covering: Sequence[Sequence[int]]) -> int:
-        """Of each operator one choice is taken: if all of them read, the quickest one follows."""
-        cuts = self.cuts
-        times = {reader: self._at_least(number, reader) for reader in cuts.readers[number]}
-        most = 0
-        for at in {at for reader in times for at in self._span(reader)}:
-            later = [c for c in covering[at] if cuts.choices[c].start >= cuts.choices[number].end]
-            most = max(most, min(times.get(choice, 0) for choice in later))
-        return most
-
-    def _span(self, number: int) -> range:
-        return range(self.cuts.choices[number].start, self.cuts.choices[number].end)
-
-    def _at_least(self, before: int, after: int) -> int:
-        """From the last tile of a choice to the end of all, if ``after`` is taken."""
-        if self.cuts.waits[before, after][-1] < self.cuts.choices[before].tiles - 1:
-            return 0
-        return self.cuts.choices[after].tile_ps + self.after_ps[after]
 
 
 def best_cut(
@@ -206,7 +103,7 @@ def best_cut(
     search = _Search(cuts, found.value if found else known, most_labels)
     better = search.solve() or found
     value = better.value if better else known
-    return better, min(value, search.dropped)
+    return better, min(value, max(search.dropped, least_value(cuts)))
 
 
 class _Search:
@@ -214,7 +111,9 @@ class _Search:
 
     def __init__(self, cuts: Cuts, known: float, most_labels: int) -> None:
         self.cuts = cuts
-        self.rest = _Rest(cuts)
+        self.paths = within(cuts, longest_latency_ps(cuts, known))
+        self.rest = _Rest(cuts, self.paths.kept if self.paths else ())
+        self.tails = self.paths.tails if self.paths else {}
         self.known = known
         self.most_labels = most_labels
         self.dropped = math.inf
@@ -246,13 +145,13 @@ class _Search:
         """Every choice that can come next, on every core (one of those free at one time)."""
         different = {time: core for core, time in reversed(list(enumerate(label.free)))}
         kept: dict[int, dict[int, Ends]] = {}
-        for number in self.cuts.starting[at]:
+        for number in self.rest.starting[at]:
             choice = self.cuts.choices[number]
             ready = self.cuts.ready(number, label.done)
             if choice.end not in kept:
                 kept[choice.end] = self._read_after(label, choice.end)
             for free, core in different.items():
-                ends = _ends(ready, free, choice)
+                ends = ends_after(ready, free, choice)
                 after = self._after(label, (number, core), ends, kept[choice.end])
                 if after is not None:
                     yield after
@@ -272,7 +171,8 @@ class _Search:
         done = {**kept, number: ends} if cuts.last_read[number] >= choice.end else kept
         dynamic = label.dynamic_pj + choice.dynamic_pj
         shared = label.shared_ps + choice.shared_ps
-        chains = [done[c][-1] + rest.after_ps[c] for c in done]
+        tails = self.tails
+        chains = [max(map(add, done[c], tails[c])) for c in done]
         evenly = -(-(sum(free) + rest.busy[choice.end]) // cuts.cores)
         latency = max(evenly, shared + rest.shared[choice.end], *free, *chains)
         if latency == math.inf:
@@ -309,12 +209,3 @@ class _Search:
 
 def _promise(label: _Label) -> tuple[float, float]:
     return label.bound, label.dynamic_pj
-
-
-def _ends(ready: Sequence[int], free: int, choice: Choice) -> Ends:
-    ends = []
-    now = free
-    for time in ready:
-        now = max(now, time) + choice.tile_ps
-        ends.append(now)
-    return tuple(ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -16,14 +17,12 @@ from mapper.workload import zoo
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import.spec import find_hf, hf_workload
 from mapper.workload.models import MODELS
-from mapper.workload.names import by_spelling, spelling
+from mapper.workload.names import ALIASES, by_spelling, spelling
 from mapper.workload.onnx_import.file import find_onnx, onnx_workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.tflite_import.file import find_tflite
-from mapper.workload.tflite_import.network import tflite_workload as load_tflite
 from mapper.workload.torch_import.exported import exported_workload, find_exported
-from mapper.workload.torch_import.importing import import_built
 from mapper.workload.training.plan import TrainingPlan, split_plan
 from mapper.workload.training.train import training_step
 from mapper.workload.user_module import find_user_network, user_workload
@@ -89,17 +88,37 @@ def public_name(name: str) -> str | None:
     return _spellings().get(spelling(name))
 
 
+def other_names(name: str) -> tuple[str, ...]:
+    """What else the network of this name is called."""
+    return tuple(alias for alias, meant in ALIASES.items() if meant == name)
+
+
 @cache
 def _spellings() -> dict[str, str]:
     return by_spelling((*zoo.names(), *MODELS, *SINGLE_OPERATORS))
 
+
+def _by_name(module: str, function: str) -> Callable[..., Workload]:
+    """The function of an importer, whose module is loaded when it is called: looking at names and
+    networks of our own operators need none of them."""
+
+    def call(*arguments: Any, **keywords: Any) -> Workload:
+        found = importlib.import_module(f"mapper.workload.{module}")
+        workload: Workload = getattr(found, function)(*arguments, **keywords)
+        return workload
+
+    return call
+
+
+_import_built = _by_name("torch_import.importing", "import_built")
+_load_tflite = _by_name("tflite_import.network", "tflite_workload")
 
 #: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
 _FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] = (
     (find_hf, hf_workload),
     (find_user_network, user_workload),
     (find_onnx, onnx_workload),
-    (find_tflite, load_tflite),
+    (find_tflite, _load_tflite),
     (find_exported, exported_workload),
 )
 
@@ -182,4 +201,4 @@ def _network(name: str, values: tuple[tuple[str, Value], ...]) -> Workload:
     chosen = dict(values)
     title = f"{name}:{','.join(f'{key}={value}' for key, value in values)}"
     build = zoo.describe(name).builder(chosen)
-    return import_built(build, name=title, dtype=str(chosen["dtype"]))
+    return _import_built(build, name=title, dtype=str(chosen["dtype"]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import importlib.util
 import itertools
 import re
@@ -21,8 +22,6 @@ from arch.datatypes import BITS
 from arch.errors import InputError, Problem, unknown
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
-from mapper.workload.torch_import.export import Traced, trace
-from mapper.workload.torch_import.importing import import_module
 
 _SPEC = re.compile(r"(?P<file>.+\.py):(?P<function>\w+)(?::(?P<parameters>.*))?")
 
@@ -147,6 +146,9 @@ def _arguments(function: ast.FunctionDef, file: Path) -> tuple[Parameter, ...]:
 def _imported_on(device: str, network: UserNetwork) -> Workload:
     import torch
 
+    # By name, so that looking at a file's functions does not load the importer.
+    export = importlib.import_module("mapper.workload.torch_import.export")
+    importing = importlib.import_module("mapper.workload.torch_import.importing")
     with _users_code(network, "cannot be imported"):
         function = _load(network)
     with torch.device(device):
@@ -154,14 +156,15 @@ def _imported_on(device: str, network: UserNetwork) -> Workload:
             result = function(**network.arguments)
         module, arguments, keywords = _checked(network, result)
 
-        def traced() -> Traced:
+        def traced() -> Any:
             with _users_code(network, _NOT_TRACED):
-                return trace(module, arguments, keywords)
+                return export.trace(module, arguments, keywords)
 
         dtype = network.parameters.get("dtype")
-        return import_module(
+        workload: Workload = importing.import_module(
             module, traced, name=network.title, dtype=None if dtype is None else str(dtype)
         )
+        return workload
 
 
 def _load(network: UserNetwork) -> Callable[..., Any]:

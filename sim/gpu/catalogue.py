@@ -77,7 +77,8 @@ WMMA_ODD = _kernels(
     (32, 32, 64, 1, 128, 9),
     (32, 32, 128, 1, 128, 17),
 )
-WMMA_ODD_BATCH = _kernels("wmma_odd", (32, 32, 32, 1, 128, 5), (32, 32, 128, 1, 128, 18))
+#: Batches in bf16 have one such kernel, of short steps.
+WMMA_ODD_BATCH = _kernels("wmma_odd", (32, 32, 32, 1, 128, 5))
 #: mma of 16x8x16, asynchronous copies of 4 bytes: rows of even length.
 MMA_EVEN = _kernels(
     "mma_even",
@@ -172,7 +173,8 @@ SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 CATALOGUES: dict[str, tuple[tuple[Kernel, ...], tuple[int, ...]]] = {
     "gemm.odd.bf16": (MMA_ODD, SPLITS),
     "gemm.odd.fp16": (MMA_ODD + WMMA_ODD, SPLITS),
-    "bmm.odd": (MMA_ODD + WMMA_ODD_BATCH, (1,)),
+    "bmm.odd.bf16": (MMA_ODD + WMMA_ODD_BATCH, (1,)),
+    "bmm.odd.fp16": (MMA_ODD + WMMA_ODD[2:], (1,)),
     "gemm.even": (MMA_EVEN + WMMA_EVEN, SPLITS),
     "bmm.even": (MMA_EVEN_BATCH + WMMA_EVEN_BATCH, (1,)),
     "gemm.int8": (MMA_INT8, (1,)),

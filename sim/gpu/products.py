@@ -37,7 +37,7 @@ def product_key(call: Call) -> str:
         return f"{call.kind}.wgmma.{size}"
     if unit % 4 == 0:
         return f"{call.kind}.even"
-    return f"gemm.odd.{call.dtype}" if call.kind == "gemm" else "bmm.odd"
+    return f"{call.kind}.odd.{call.dtype}"
 
 
 def _catalogue(call: Call, key: str, chip: Chip) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -45,3 +47,23 @@ def test_the_sram_table_is_strictly_monotone_in_size(node: int) -> None:
     for name in ("size_bytes", "read_pj", "write_pj", "area_mm2", "leakage_w", "access_ps"):
         column = [getattr(point, name) for point in points]
         assert column == sorted(set(column))
+
+
+def terms() -> list[str]:
+    """The first cell of each row of the vocabulary's tables."""
+    file = Path(__file__).parents[2] / "docs" / "vocabulary.md"
+    rows = [line.split("|")[1].strip() for line in file.read_text().splitlines() if line[:1] == "|"]
+    return [row for row in rows if row != "term" and not set(row) <= set("-")]
+
+
+def test_each_term_of_the_vocabulary_has_one_meaning() -> None:
+    counts = Counter(term.lower() for term in terms())
+    assert len(counts) > 60
+    assert [term for term, count in counts.items() if count > 1] == []
+
+
+def test_words_with_several_meanings_are_told_apart() -> None:
+    """A plan is of memory, recomputation or measurement; what runs in which order is a schedule."""
+    known = set(terms())
+    assert {"schedule", "memory plan", "recomputation plan", "measurement plan"} <= known
+    assert not known & {"plan", "optimal"}

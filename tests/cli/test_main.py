@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from arch import catalog
 from arch.strict_yaml import read
 from dse.cli import COMMANDS
+from mapper.workload.load import listings, public_name
 from tests.cli.running import Dse
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -84,6 +86,46 @@ def test_a_reader_that_has_seen_enough() -> None:
 def test_lists_name_what_ships(dse: Dse) -> None:
     for kind, name in (("archs", "edge_npu"), ("workloads", "resnet18"), ("searches", "quick")):
         assert name in dse("list", kind).out
+
+
+def test_the_list_alone_counts_what_can_be_listed(dse: Dse) -> None:
+    alone = dse("list")
+    assert alone.code == 0
+    counts = json.loads(dse("list", "--json").out)
+    for kind, count in counts.items():
+        assert len(json.loads(dse("list", kind, "--json").out)[kind]) == count
+        assert re.search(rf"dse list {kind} +{count}\b", alone.out)
+
+
+def test_workloads_are_grouped_and_fit_the_page(dse: Dse) -> None:
+    """Every name once, under its group, in lines of at most 100 columns."""
+    lines = dse("list", "workloads").out.splitlines()
+    assert max(map(len, lines)) <= 100
+    heads = [line.split("  ")[0].strip() for line in lines if line.rstrip().endswith("description")]
+    groups = {listing.group for listing in listings()} | {"memory traffic"}
+    assert {head.rpartition(" (")[0] for head in heads} == groups
+    assert len(heads) == len(groups)
+    first = [line.split()[0] for line in lines if line[:2].strip()]
+    for listing in listings():
+        assert first.count(listing.name) == 1
+
+
+@pytest.mark.parametrize("name", ["llama3.1-8b", "LLaMA3-8b", "conv2d"])
+def test_parameters_of_one_workload(dse: Dse, name: str) -> None:
+    lines = dse("list", "workloads", name).out.splitlines()
+    (listing,) = (each for each in listings() if each.name == public_name(name))
+    assert max(map(len, lines)) <= 100
+    shown = [line.split()[0] for line in lines if line[:2].strip()]
+    assert [word for word in shown if word in {p.name for p in listing.parameters}] == [
+        p.name for p in listing.parameters
+    ]
+
+
+@pytest.mark.parametrize(("other", "name"), [("vit_s", "vit-s"), ("llama3-8b", "llama3.1-8b")])
+def test_other_names_are_shown_as_they_are_simulated(dse: Dse, other: str, name: str) -> None:
+    shown = dse("show", other)
+    assert shown.code == 0
+    assert shown.out.startswith(f"{name}:")
 
 
 def test_a_shown_architecture_is_the_file(dse: Dse) -> None:

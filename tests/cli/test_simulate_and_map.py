@@ -42,6 +42,21 @@ def json_of(dse: Dse, *arguments: object) -> dict[str, Any]:
     return document
 
 
+def test_a_sampled_mapping_is_simulated_as_it_was_found(dse: Dse) -> None:
+    """Differential: the same search, seed and budget are the same mapping in both commands."""
+    found = {}
+    for seed in (3, 4):
+        sampled = (*TINY, "--search", "random", "--budget", 5, "--seed", seed)
+        mapped = json_of(dse, "map", *sampled)
+        for fidelity in ("analytical", "event"):
+            run = json_of(dse, "simulate", *sampled, "--fidelity", fidelity)
+            assert run["dynamic_energy_pj"] == pytest.approx(mapped["dynamic_energy_pj"])
+            found[seed, fidelity] = run["latency_ps"]
+        assert found[seed, "analytical"] == mapped["latency_ps"] <= found[seed, "event"]
+    best = json_of(dse, "simulate", *TINY, "--fidelity", "analytical")
+    assert max(found.values()) > best["latency_ps"]
+
+
 @pytest.mark.parametrize("fidelity", ["roofline", "analytical", "event"])
 def test_the_document_of_simulate(dse: Dse, fidelity: str) -> None:
     document = json_of(dse, "simulate", *TINY, "--fidelity", fidelity)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mapper.core_tasks import Task
-from mapper.search.joint import Choice, Cuts, best_cut
+from mapper.search.cut_choices import Choice, Cuts
+from mapper.search.joint import best_cut
 from tests.mapper.test_placement_cores import simulated
 
 OBJECTIVES = ("latency", "energy", "edp")

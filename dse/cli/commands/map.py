@@ -14,11 +14,12 @@ from arch.load import load_architecture
 from arch.spec import Architecture
 from arch.units import format_energy_pj, format_time_ps
 from dse.cli import arguments, inputs
-from dse.cli.compiling import processors, say_if_compiling
+from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results, table
 from dse.cli.nest import nest_document, nest_lines
 from dse.cli.rejected import print_rejections
 from dse.cli.schedules import print_on_cores, print_schedule
+from dse.cli.searching import chosen_method, not_chosen
 from dse.cli.unrolling import restricted
 from dse.document import metrics_document
 from dse.fixed_mapping import map_as_given
@@ -28,7 +29,7 @@ from dse.stream_workload import load_network
 from mapper.cost import InfeasibleError, Metrics
 from mapper.hierarchy import execution
 from mapper.search.exact import OBJECTIVES, SearchResult
-from mapper.search.method import BUDGET, EXACT, METHODS, Method
+from mapper.search.method import EXACT
 from mapper.search.network import map_each
 from mapper.workload.graph import Workload
 from sim.kernel_models import runs_kernels
@@ -73,16 +74,9 @@ def run(
     workload: arguments.Workload,
     op: Annotated[str | None, typer.Option(metavar="NAME", help="Only this operator.")] = None,
     objective: arguments.Objective = "edp",
-    search: Annotated[
-        str, typer.Option(metavar="METHOD", help=f"{', '.join(METHODS)}.")
-    ] = EXACT.name,
-    budget: Annotated[
-        int | None,
-        typer.Option(metavar="N", help=f"Mappings priced per operator ({BUDGET}); not for exact."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="S", help="Of random numbers (1); not for exact.")
-    ] = None,
+    search: arguments.Search = EXACT.name,
+    budget: arguments.Budget = None,
+    seed: arguments.Seed = None,
     mapping: arguments.Mapping = None,
     assignments: arguments.Assignments = None,
     unroll: arguments.Unroll = None,
@@ -117,25 +111,6 @@ def run(
         print_json(document(found))
     else:
         print_found(found, nests=op is not None or len(network.operators) == 1)
-
-
-def chosen_method(name: str, budget: int | None, seed: int | None) -> Method:
-    """The search that the options name; the exact one leaves nothing to choose."""
-    inputs.choice("--search", name, METHODS)
-    for option, value in (("--budget", budget), ("--seed", seed)):
-        if value is not None and name == EXACT.name:
-            message = f"the exact search takes none; it is for {', '.join(METHODS[1:])}"
-            raise InputError(Problem(message, where=option))
-        if value is not None and value < 1:
-            raise InputError(Problem(f"{value} is out of range; allowed 1 or more", where=option))
-    given = {"budget": budget, "seed": seed, "threads": processors()}
-    return Method(name=name, **{key: value for key, value in given.items() if value is not None})
-
-
-def not_chosen(method: Method, reason: str) -> None:
-    """``InputError`` for a search that would be ignored."""
-    if method.name != EXACT.name:
-        raise InputError(Problem(f"{reason}; leave out '{method.name}'", where="--search"))
 
 
 def run_fused(

@@ -14,7 +14,7 @@ from dse.cli.console import results, table
 from dse.cli.folded import folded_lines
 from dse.stream_workload import check_no_stream
 from mapper.workload.graph import Workload
-from mapper.workload.load import listings, load_workload
+from mapper.workload.load import listings, load_workload, public_name
 from mapper.workload.operators import Operator
 
 COLUMNS = ("operator", "kind", "loops", ">MACs", "data")
@@ -41,7 +41,8 @@ def checked(spec: str) -> str:
     name, _, parameters = spec.partition(":")
     known = [listing.name for listing in listings()]
     is_path = bool(Path(name).suffix) or "/" in name
-    if name not in known and not parameters and not is_path:
+    is_known = name in known or public_name(name) is not None
+    if not (is_known or parameters or is_path):
         choices = [*catalog.names("arch"), *catalog.names("search"), *known]
         raise InputError(Problem(unknown("configuration or workload", name, choices)))
     return spec

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import asdict
-from typing import Annotated, Any
-
-import typer
+from pathlib import Path
+from typing import Any
 
 from arch.errors import InputError, Problem
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.cli import arguments, engines, inputs, views
-from dse.cli.compiling import processors, say_if_compiling
+from dse.cli.compiling import say_if_compiling
 from dse.cli.console import print_json, results
 from dse.cli.pictures import Pictures
+from dse.cli.searching import chosen_method, not_chosen
 from dse.cli.stream import run_stream
 from dse.document import metrics_document
 from dse.simulation import Simulation, Way, simulate
@@ -22,7 +22,7 @@ from dse.stream_workload import check_no_stream, is_stream
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import InfeasibleError
 from mapper.search.exact import OBJECTIVES
-from mapper.search.method import Method
+from mapper.search.method import EXACT, Method
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
 from sim.kernel_models import runs_kernels
@@ -35,10 +35,11 @@ OBJECTIVE = "edp"
 def run(
     arch: arguments.Arch,
     workload: arguments.Workload,
-    fidelity: Annotated[
-        str, typer.Option(metavar="roofline|analytical|event", help="How closely to look.")
-    ] = EVENT,
+    fidelity: arguments.Fidelity = EVENT,
     objective: arguments.Objective = OBJECTIVE,
+    search: arguments.Search = EXACT.name,
+    budget: arguments.Budget = None,
+    seed: arguments.Seed = None,
     assignments: arguments.Assignments = None,
     engine: arguments.Engine = None,
     fuse: arguments.Fuse = False,
@@ -60,7 +61,8 @@ def run(
     is given; the chosen model then says what the run costs. With --workload
     stream:bytes=N,pattern=sequential|random, requests go straight to a memory.
     """
-    _check(workload, fidelity=fidelity, objective=objective, fuse=fuse, mapping=mapping)
+    method = chosen_method(search, budget, seed)
+    _check(workload, fidelity, objective, fuse=fuse, mapping=mapping, method=method)
     pictures = Pictures.asked(trace, trace_window, timeline)
     limits = {"ram_limit": ram_limit, "latency_limit": latency_limit, "tradeoffs": tradeoffs}
     memory = limits | {"planner": planner, "memory_map": memory_map}
@@ -73,13 +75,10 @@ def run(
     pictures.check_fidelity(fidelity)
     network = load_workload(workload)
     _check_kernels(architecture, engine, fidelity, objective)
-    way = _way(architecture, engines.chosen(engine, fidelity), mapping, fuse=fuse)
+    way = _way(architecture, engines.chosen(engine, fidelity), mapping, method, fuse=fuse)
     simulation = _simulated(network, architecture, fidelity, objective, way)
     pictures.write(network, architecture, simulation)
-    if memory_map is not None:
-        _needed("memory_options").draw_map(network, architecture, memory_map)
-    if write_plan is not None:
-        _needed("offline_plan").write(write_plan, workload, network, architecture)
+    _write_memory(network, architecture, memory_map, write_plan, workload)
     _show(network, architecture, simulation, tradeoffs=tradeoffs, as_json=as_json)
 
 
@@ -88,6 +87,20 @@ def _architecture(arch: str, assignments: list[str] | None, memory: dict[str, An
     if any(memory.values()):
         architecture = _needed("memory_options").checked(architecture, memory)
     return architecture
+
+
+def _write_memory(
+    network: Workload,
+    architecture: Architecture,
+    memory_map: Path | None,
+    write_plan: Path | None,
+    workload: str,
+) -> None:
+    """The files about a microcontroller's memory that were asked for."""
+    if memory_map is not None:
+        _needed("memory_options").draw_map(network, architecture, memory_map)
+    if write_plan is not None:
+        _needed("offline_plan").write(write_plan, workload, network, architecture)
 
 
 def _stream(
@@ -104,7 +117,13 @@ def _stream(
 
 
 def _check(
-    workload: str, *, fidelity: str, objective: str, fuse: bool, mapping: str | None
+    workload: str,
+    fidelity: str,
+    objective: str,
+    *,
+    fuse: bool,
+    mapping: str | None,
+    method: Method,
 ) -> None:
     """Known names; a stream has nothing that could be mapped, and one model."""
     inputs.choice("--fidelity", fidelity, tuple(FIDELITIES))
@@ -117,6 +136,7 @@ def _check(
         "--objective": objective != OBJECTIVE,
         "--fuse": fuse,
         "--mapping": mapping is not None,
+        "--search": method.name != EXACT.name,
     }
     reason = "a stream of requests has no operators; its commands are simulated one by one"
     problems = [Problem(reason, where=option) for option, given in refused.items() if given]
@@ -135,15 +155,21 @@ def _simulated(
         raise
 
 
-def _way(architecture: Architecture, engine: str, mapping: str | None, *, fuse: bool) -> Way:
-    """``InputError`` for a mapping that would be ignored."""
+def _way(
+    architecture: Architecture, engine: str, mapping: str | None, method: Method, *, fuse: bool
+) -> Way:
+    """``InputError`` for a mapping or a search that would be ignored."""
     several = architecture.cores > 1
-    if mapping and (fuse or several or runs_kernels(architecture)):
+    if fuse or several or runs_kernels(architecture):
         reason = "--fuse chooses" if fuse else f"{architecture.name}'s library chooses"
         if several:
             reason = f"with {architecture.cores} cores, the search that places units chooses"
-        raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
-    return Way(engine=engine, fuse=fuse, method=Method(threads=processors()), given=mapping)
+        if mapping:
+            raise InputError(Problem(f"{reason} it for every operator", where="--mapping"))
+        not_chosen(method, f"{reason} every operator's mapping")
+    if mapping:
+        not_chosen(method, "the mapping is given, nothing is searched")
+    return Way(engine=engine, fuse=fuse, method=method, given=mapping)
 
 
 def _rates(network: Workload, architecture: Architecture, simulation: Simulation) -> dict[str, Any]:

@@ -81,9 +81,7 @@ def trace(
         program = torch.export.export(
             module.eval(), tuple(inputs), dict(keywords or {}), strict=False
         )
-        if any(_changes_shared_value(node) for node in program.graph.nodes):
-            program = program.run_decompositions({})
-        program = decomposed(program)
+        program = written_out(program)
     return Traced(program=program, naming=naming or Naming(parameters=_canonical_names(module)))
 
 
@@ -94,6 +92,21 @@ def lower_traced(traced: Traced, *, name: str, dtype: str | None) -> Workload:
     """
     drop_assertions(traced.program)
     return _Lowering(traced.program, dtype, traced.naming).run(name)
+
+
+def written_out(program: ExportedProgram) -> ExportedProgram:
+    """Without changes in place, and without operators that are known only by their parts."""
+    import torch
+
+    with quiet(), torch.no_grad():
+        if any(_changes_shared_value(node) for node in program.graph.nodes):
+            program = program.run_decompositions({})
+        return decomposed(program)
+
+
+def lower_program(program: ExportedProgram, *, name: str, dtype: str | None) -> Workload:
+    """The workload of a program that torch has saved, its open sizes closed."""
+    return lower_traced(Traced(program=program, naming=Naming()), name=name, dtype=dtype)
 
 
 def decomposed(program: ExportedProgram) -> ExportedProgram:
@@ -313,7 +326,9 @@ class _Lowering:
         return unknown
 
     def _is_known_beforehand(self, node: Node) -> bool:
-        """Whether nothing that the node is computed from is a parameter or an input."""
+        """Whether it is computed from no parameter and from no input but their sizes."""
+        if is_number(node):
+            return True
         if node.op == "placeholder":
             return node.name not in self._parameter_names and node.name not in self._user_inputs
         if node not in self._known:

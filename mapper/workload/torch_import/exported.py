@@ -6,6 +6,7 @@ they first appear; every shape of the program follows from them.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,6 @@ from arch.datatypes import BITS
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, parse_parameters, split_pairs
-from mapper.workload.torch_import.export import Traced, lower_traced
-from mapper.workload.torch_import.naming import Naming
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -57,36 +56,64 @@ def exported_workload(found: ExportedFile) -> Workload:
     sizes = open_sizes(program)
     parameters = (*(size.parameter for size in sizes), _DTYPE)
     values = parse_parameters(found.file.name, parameters, found.given)
-    close_sizes(program, {size.symbol: values[size.parameter.name] for size in sizes})
+    # By name, so that looking at names does not load the importer.
+    export = importlib.import_module("mapper.workload.torch_import.export")
+    program = export.written_out(program)
+    close_sizes(program, {s.symbol: s.solved(found, values[s.parameter.name]) for s in sizes})
     dtype = values.get("dtype")
-    return lower_traced(
-        Traced(program=program, naming=Naming()),
-        name=found.file.name,
-        dtype=None if dtype is None else str(dtype),
+    workload: Workload = export.lower_program(
+        program, name=found.file.name, dtype=None if dtype is None else str(dtype)
     )
+    return workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSize:
-    """A size that the program leaves open: torch's symbol and how it is named here."""
+    """A size that the program leaves open: torch's symbol and how it is named here.
+
+    What is given is the size of an axis, which may be a formula of the symbol (twice as much).
+    """
 
     symbol: Any
+    expression: Any
     parameter: Parameter
+
+    def solved(self, found: ExportedFile, value: Any) -> int:
+        """The symbol's number, where the axis is ``value`` long."""
+        if self.expression == self.symbol:
+            return int(value)
+        solve = importlib.import_module("sympy").solve
+        solutions = solve(self.expression - int(value), self.symbol)
+        whole = [s for s in solutions if s.is_Integer and s > 0]
+        if not whole:
+            message = f"{self.parameter.name} is {value}; allowed: {self.expression}, whole numbers"
+            raise InputError(Problem(message, where=f"workload {found.file.name}"))
+        return int(whole[0])
 
 
 def open_sizes(program: ExportedProgram) -> list[OpenSize]:
-    """Every symbol once, by the input and axis where it stands alone."""
+    """Every symbol once, by the input and axis where it stands alone, else where a formula has it
+    alone."""
     found: dict[Any, OpenSize] = {}
-    for name, axis, size in _input_sizes(program):
-        expression = _expression(size)
-        if expression is None or not expression.is_Symbol or expression in found:
-            continue
-        limits = program.range_constraints.get(expression)
-        low = 1 if limits is None else max(1, int(limits.lower))
-        help_text = f"axis {axis} of input {name}"
-        parameter = Parameter(name=f"{name}.{axis}", help=help_text, low=low, high=_high(limits))
-        found[expression] = OpenSize(symbol=expression, parameter=parameter)
+    for alone in (True, False):
+        for name, axis, size in _input_sizes(program):
+            expression = _expression(size)
+            if expression is None:
+                continue
+            symbols = expression.free_symbols - found.keys()
+            if len(symbols) == 1 and (expression.is_Symbol or not alone):
+                (symbol,) = symbols
+                found[symbol] = _open_size(program, f"{name}.{axis}", symbol, expression)
     return list(found.values())
+
+
+def _open_size(program: ExportedProgram, name: str, symbol: Any, expression: Any) -> OpenSize:
+    limits = program.range_constraints.get(expression)
+    low = 1 if limits is None else max(1, int(limits.lower))
+    axis, _, number = name.rpartition(".")
+    help_text = f"axis {number} of input {axis}"
+    parameter = Parameter(name=name, help=help_text, low=low, high=_high(limits))
+    return OpenSize(symbol=symbol, expression=expression, parameter=parameter)
 
 
 def close_sizes(program: ExportedProgram, values: Mapping[Any, Any]) -> None:

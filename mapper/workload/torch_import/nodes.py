@@ -50,8 +50,11 @@ def depends_on_data(node: Node) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """A size or another plain number, which the program computes from its sizes."""
-    return isinstance(node.meta.get("val"), (bool, int, float))
+    """A size or another plain number, which the program computes from its sizes, open ones too."""
+    import torch
+
+    kinds = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return isinstance(node.meta.get("val"), kinds)
 
 
 def is_constant(value: Any) -> bool:

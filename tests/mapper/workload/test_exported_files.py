@@ -75,3 +75,37 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     check_workload(str(path))  # only that it exists: reading it needs torch
     with pytest.raises(InputError, match=r"is not a program saved by torch\.export"):
         load_workload(str(path))
+
+
+class Halved(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, 2, 1)
+
+    def forward(self, image: Tensor) -> Tensor:
+        half: Tensor = self.down(image)
+        return half.add_(1).softmax(1)
+
+
+def test_a_size_may_be_a_formula_of_another(tmp_path: Path) -> None:
+    """An even height is given as the height."""
+    example, file = (torch.zeros(2, 3, 8, 8),), tmp_path / "halved.pt2"
+    sizes = {"image": {0: Dim("batch", min=1, max=64), 2: 2 * Dim("half")}}
+    save(export(Halved(), example, dynamic_shapes=sizes), file)
+    found = load_workload(f"{file}:image.0=3,image.2=12")
+    expected = trace(Halved(), (torch.zeros(3, 3, 12, 8),))
+    assert found.operators == lower_traced(expected, name="halved.pt2", dtype=None).operators
+    with pytest.raises(InputError, match=r"image.2 is 13; allowed: 2\*"):
+        load_workload(f"{file}:image.0=3,image.2=13")
+
+
+class Ellipsis(nn.Module):
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        return torch.einsum("...ij,...jk->...ik", left, right)
+
+
+def test_operators_known_by_their_parts_are_written_out(tmp_path: Path) -> None:
+    example, file = (torch.zeros(2, 3, 4), torch.zeros(2, 4, 5)), tmp_path / "parts.pt2"
+    batch = Dim("batch", min=1, max=64)
+    save(export(Ellipsis(), example, dynamic_shapes=({0: batch}, {0: batch})), file)
+    assert load_workload(f"{file}:left.0=7").macs == 7 * 3 * 4 * 5

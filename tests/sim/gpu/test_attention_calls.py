@@ -6,8 +6,10 @@ import pytest
 
 from arch.errors import InputError
 from arch.load import load_architecture
+from kernels_ref.library.eager_gpt2 import gpt2
 from mapper.cost import Metrics
 from mapper.workload.load import load_workload
+from mapper.workload.torch_import.importing import import_built
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 from sim.gpu.demand import Call
@@ -47,12 +49,18 @@ def test_encoders_and_single_tokens_have_none(form: str) -> None:
 
 
 def test_an_imported_decoder_and_the_one_written_out_run_the_same_attention() -> None:
-    written, imported = (
-        attention_of(f"{model}:layers=1,seq=256,dtype=bf16")
-        for model in ("llama3.1-8b", "llama3-8b")
-    )
+    written = attention_of("gpt2:layers=1,seq=256,dtype=bf16")
+    network = import_built(lambda: gpt2(1, 256, layers=1), name="gpt2", dtype="bf16")
+    (imported,) = (launch for launch in launches(network) if launch.call.kind == "sdpa")
     assert written.call == imported.call
     assert written.useful_macs == imported.useful_macs
+
+
+@pytest.mark.parametrize("form", ["parts", "streaming"])
+def test_a_window_is_attention_of_as_many_keys_and_says_so(form: str) -> None:
+    found = attention_of(f"attention:heads=8,seq=2048,window=256,dtype=bf16,form={form}")
+    assert (found.call.params["Sq"], found.call.params["Skv"]) == (2048, 256)
+    assert "window of 256 keys" in found.note
 
 
 def test_what_a_mask_hides_is_neither_computed_nor_useful() -> None:
