@@ -60,16 +60,17 @@ def likely_call(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
 def other_call(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any] | None:
     """For a model that cannot be traced with the likely call: with what some models want beside
     it, at last with attention as the library writes it."""
-    usual = _usual_arguments(asked)
+    usual = _usual_arguments(asked)[-1]
     taken = set(inspect.signature(asked.network.forward).parameters)
-    wanted = [name for name in _WANTED_BY_SOME if name in taken]
-    lists = [*usual, *([*usual[-1], name] for name in wanted if name not in usual[-1])]
-    calls = [list(_calls(asked, names, options)) for names in lists]
-    found = _accepted(asked.network, calls)
+    wanted = [name for name in _WANTED_BY_SOME if name in taken and name not in usual]
+    lists = [usual, *([*usual, name] for name in wanted)]
+    # Layouts have been tried already: here the likeliest of each argument.
+    calls = [list(_calls(asked, names, options))[:1] for names in lists]
+    found = _accepted(asked.network, calls[1:])
     if found is None:
         for part in parts_of(asked.config):
             part._attn_implementation = "eager"
-        found = _accepted(asked.network, calls)
+        found = _accepted(asked.network, calls[:2])
     return found
 
 

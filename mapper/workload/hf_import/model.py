@@ -19,6 +19,7 @@ from mapper.workload.hf_import import experts
 from mapper.workload.hf_import.calls import likely_call, other_call
 from mapper.workload.hf_import.inputs import Asked, parts_of
 from mapper.workload.hf_import.packed import tracing
+from mapper.workload.hf_import.pretended import on_cpu
 from mapper.workload.hf_import.spec import PARAMETERS, HfModel
 from mapper.workload.torch_import.export import Traced, trace
 from mapper.workload.torch_import.importing import import_module
@@ -44,6 +45,7 @@ class BuiltModel:
     network: nn.Module
     module: nn.Module
     inputs: Mapping[str, Any]
+    device: str = "meta"
 
 
 def import_built_model(model: HfModel) -> tuple[Workload, BuiltModel]:
@@ -53,6 +55,7 @@ def import_built_model(model: HfModel) -> tuple[Workload, BuiltModel]:
     loads = _Loads(model)
     network = _built(transformers, config, model, loads)
     network.eval()
+    _without_warnings(network)
     for part in parts_of(config):
         if hasattr(part, "use_cache"):
             part.use_cache = False
@@ -64,8 +67,20 @@ def import_built_model(model: HfModel) -> tuple[Workload, BuiltModel]:
     return replace(workload, folded=(_description(built), *workload.folded)), built
 
 
+def _without_warnings(network: nn.Module) -> None:
+    """Models look at the values of texts only to warn about padding."""
+    name = "warn_if_padding_and_no_attention_mask"
+    for module in network.modules():
+        if hasattr(module, name):
+            setattr(module, name, lambda *_, **__: None)
+
+
 class _NotTracedError(InputError):
-    """The model wants to be called in another way."""
+    """The model wants to be called in another way, or on another device."""
+
+
+#: What torch raises where a model makes tensors of its own on the CPU.
+_TWO_DEVICES = "FakeTensorDeviceMismatchError"
 
 
 def _imported(network: Any, config: Any, model: HfModel) -> tuple[Workload, BuiltModel]:
@@ -76,18 +91,21 @@ def _imported(network: Any, config: Any, model: HfModel) -> tuple[Workload, Buil
     built = BuiltModel(network=network, module=network, inputs=likely_call(asked, options))
     try:
         return _lowered(built, model), built
-    except _NotTracedError:
-        call = other_call(asked, options)
-        if call is None:
-            raise
-    built = replace(built, inputs=call)
+    except _NotTracedError as error:
+        if _TWO_DEVICES in str(error):
+            built = replace(built, inputs=on_cpu(network, built.inputs), device="cpu")
+        else:
+            call = other_call(asked, options)
+            if call is None:
+                raise
+            built = replace(built, inputs=call)
     return _lowered(built, model), built
 
 
 def _lowered(built: BuiltModel, model: HfModel) -> Workload:
     def traced() -> Traced:
         try:
-            with tracing(built.inputs):
+            with torch.device(built.device), tracing(built.inputs):
                 return trace(built.module, (), built.inputs)
         except InputError:
             raise
@@ -196,7 +214,7 @@ def _of_its_class(transformers: Any, config: Any) -> Any:
     kinds = whole if config.is_encoder_decoder else ("AutoModelForCausalLM",)
     # Some models have no class but those for one task.
     tasks = sorted(name for name in dir(transformers) if name.startswith("AutoModelFor"))
-    for kind in (*kinds, "AutoModel", *tasks):
+    for kind in (*kinds, "AutoModel", *tasks, "AutoBackbone"):
         if type(config) in getattr(getattr(transformers, kind), "_model_mapping", ()):
             return getattr(transformers, kind).from_config(config)
     return transformers.AutoModel.from_config(config)

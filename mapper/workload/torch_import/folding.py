@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from mapper.workload.torch_import.draft import DraftOperator
@@ -54,5 +55,7 @@ def fold_into_producer(call: Call, argument: str, what: str) -> Value | None:
     if producer is None or producer.kernel.operation == "copy":
         return None
     call.draft.folded.append(f"{what} on the output path of {producer.name}")
-    value: Value = call[argument]
-    return value
+    view: View = call[argument]
+    # A single element may get an axis from a constant.
+    same = view.shape == call.shape or math.prod(view.shape) != math.prod(call.shape)
+    return view if same else call.draft.reshape(view, call.shape)

@@ -134,10 +134,10 @@ def test_interpolation_is_a_weighted_sum_of_neighbours() -> None:
     def function(net: Function, x: Tensor) -> Tensor:
         return functional.interpolate(x, scale_factor=3, mode="bilinear")
 
-    (operator,) = imported(Function(function), IMAGE).operators
-    assert operator.kind == "upsample_bilinear2d"
-    assert operator.points == 4 * (3 * 8) ** 2 * 2 * 2
-    assert operator.operations == 2 * operator.points
+    operators = imported(Function(function), IMAGE).operators
+    assert {operator.kind for operator in operators} == {"upsample_bilinear2d"}
+    assert sum(operator.points for operator in operators) == 4 * (3 * 8) ** 2 * 2 * 2
+    assert all(operator.operations == 2 * operator.points for operator in operators)
 
 
 def test_grouped_heads_share_keys() -> None:
