@@ -30,12 +30,12 @@ from torch._guards import detect_fake_mode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from arch.errors import InputError
+from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.hf_import.model import import_built_model
 from mapper.workload.hf_import.packed import tracing
 from mapper.workload.hf_import.spec import HfModel, find_hf
-from mapper.workload.torch_import.export import trace
+from mapper.workload.torch_import.export import Traced, trace
 from mapper.workload.torch_import.importing import import_module
 
 #: Layers of every part of a model, where its configuration says how many; else all.
@@ -259,7 +259,7 @@ def _torchvision(whole: bool) -> tuple[Iterator[str], Callable[[str], Built]]:
             )
             else models.get_model(name, weights=None)
         )
-        return _image_network(model, _torchvision_input(name))
+        return _image_network(name, model, _torchvision_input(name))
 
     return iter(models.list_models()), build
 
@@ -276,14 +276,22 @@ def _timm(whole: bool) -> tuple[Iterator[str], Callable[[str], Built]]:
 
     def build(name: str) -> Built:
         model = timm.create_model(name, pretrained=False)
-        return _image_network(model, torch.zeros(1, *model.default_cfg["input_size"]))
+        return _image_network(name, model, torch.zeros(1, *model.default_cfg["input_size"]))
 
     return iter(timm.list_models()), build
 
 
-def _image_network(module: torch.nn.Module, image: torch.Tensor) -> Built:
+def _image_network(name: str, module: torch.nn.Module, image: torch.Tensor) -> Built:
     module.eval()
-    workload = import_module(module, lambda: trace(module, (image,)), name="network", dtype=None)
+
+    def traced() -> Traced:
+        try:
+            return trace(module, (image,))
+        except Exception as error:
+            # Control flow by values: a user is told so, with the line of the network.
+            raise InputError(Problem(f"cannot be traced: {error}", where=name)) from error
+
+    workload = import_module(module, traced, name=name, dtype=None)
     return Built(module=module, arguments=(image,), keywords={}, workload=workload)
 
 

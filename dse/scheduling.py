@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from arch.errors import InputError, Problem
 from arch.spec import Architecture
+from dse.keeping import keep_on_cores
 from mapper.core_tasks import Placement, Task, placement_of, tasks_of
 from mapper.cost import Metrics
 from mapper.placement_cores import best_placement
@@ -65,7 +66,28 @@ def place(workload: Workload, architecture: Architecture, objective: str) -> OnC
         cut = schedules.best(options)
         found.append(_on_all(workload, architecture, cut, alone))
     best = min(found, key=lambda one: (one.cost.value(objective), one.cost))
-    return _jointly(schedules, costs, best)
+    return _kept(schedules, _jointly(schedules, costs, best))
+
+
+def _kept(schedules: Schedules, found: OnCores) -> OnCores:
+    """With tensors that stay on a core's chip, where that is better. No cut of those that were
+    considered is below the bound, in which nothing stays; what is kept may be."""
+    objective, plan = schedules.setting.objective, found.schedule.plan
+    if plan.homes:
+        return found
+    placed = replace(plan, cores=found.placement.cores)
+    kept = keep_on_cores(schedules, placed, found.cost.value(objective))
+    if kept is None:
+        return found
+    saved = kept.plan.bytes_saved(schedules.setting.workload)
+    return replace(
+        found,
+        schedule=replace(found.schedule, plan=kept.plan, bytes_saved=saved),
+        placement=kept.placement,
+        tasks=kept.tasks,
+        cost=kept.cost,
+        bound=min(found.bound, kept.cost.value(objective)),
+    )
 
 
 def _jointly(schedules: Schedules, costs: KnownUnits, known: OnCores) -> OnCores:

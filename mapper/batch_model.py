@@ -222,7 +222,7 @@ class _Volumes:
         found = [steps.sum()]
         for stage in self.model.stages:
             latency = _per_slot_ps(stage)
-            if stage[pricing.IS_SHARED] and latency:
+            if stage[pricing.IS_HELD] and latency:
                 found.append(self._round_trips(stage, latency))
         return found
 
@@ -243,7 +243,7 @@ class _Volumes:
             (
                 float(stage[pricing.LATENCY_PS])
                 for stage in self.model.stages
-                if stage[pricing.IS_SHARED] and not stage[pricing.IS_OUTPUT]
+                if stage[pricing.IS_HELD] and not stage[pricing.IS_OUTPUT]
             ),
             default=0.0,
         )

@@ -147,9 +147,12 @@ class _Lowering:
         if tile.operand != self.run.output:
             load = TileOp(f"load {name}", self._load_work(tile, moved))
         else:
-            refill, drain = self._output_work(tile, ranges, moved, moved[0])
+            refill, drain = self._output_work(tile, ranges, moved, self._outputs(ranges))
             if not self._is_first(ranges):
                 load = TileOp(f"load {name}", refill)
+            elif any(work != Work() for _, work in refill):
+                # Instances of the parent hold sums of the same outputs, and are merged.
+                drain += refill
             store = TileOp(f"store {name}", drain)
         return Hold(
             operand=tile.operand,

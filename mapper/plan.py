@@ -26,10 +26,12 @@ def operators_of(unit: Unit) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """``units`` run one after the other. ``homes`` are the tensors that stay in an on-chip
-    memory from the unit that writes them to the last one that reads them."""
+    memory from the unit that writes them to the last one that reads them. With several cores,
+    ``cores[i]`` runs unit ``i``, and tensors stay on the core of the units that touch them."""
 
     units: tuple[Unit, ...]
     homes: MappingABC[str, str] = field(default_factory=dict)
+    cores: tuple[int, ...] = ()
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -46,13 +48,14 @@ class Plan:
         return frozenset(inside | set(self.homes))
 
     def occupied(self, workload: Workload) -> Iterator[dict[str, Bits]]:
-        """Per unit, the bits that tensors at home on the chip take in each memory."""
+        """Per unit, the bits that tensors at home on the chip (of its core) take in each memory."""
+        cores = self.cores or (0,) * len(self.units)
         lifetimes = self._lifetimes(workload)
         for position in range(len(self.units)):
             taken: dict[str, Bits] = {}
             for tensor, memory in self.homes.items():
                 first, last = lifetimes[tensor]
-                if first <= position <= last:
+                if first <= position <= last and cores[first] == cores[position]:
                     bits = tensor_bits(workload.tensor(tensor))
                     taken[memory] = taken.get(memory, 0) + bits
             yield taken

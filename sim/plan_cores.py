@@ -64,6 +64,7 @@ def evaluate_on_cores(
 ) -> CoresRun:
     """``cores[i]`` runs unit ``i`` of the plan. ``InfeasibleError`` if something does not fit."""
     check_homes(workload, plan, cores)
+    plan = replace(plan, cores=tuple(cores))
     found = evaluate_plan("analytical", workload, architecture, plan)
     tasks = core_tasks(workload, architecture, plan, found)
     outer = architecture.memories[0].name

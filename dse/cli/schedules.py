@@ -77,6 +77,9 @@ def placement_totals(found: OnCores, run: CoresRun) -> Iterator[tuple[str, str]]
     if not found.optimal:
         proof = f"at most {100 * found.gap:.1f} % above the best {space}"
     yield "placement", proof
+    homes = found.schedule.plan.homes
+    if homes:
+        yield "on the chip", ", ".join(f"{tensor} in {memory}" for tensor, memory in homes.items())
     yield "shared port", f"busy for {format_time_ps(run.shared_ps)} in all"
     shares = (f"{100 * run.busy_ps(core) / run.metrics.latency_ps:.0f} %" for core in _cores(run))
     yield "cores busy", ", ".join(shares)

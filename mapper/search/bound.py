@@ -3,7 +3,9 @@
 Latency, energy and room grow with every volume. So the cost of volumes that are each as small as
 some mapping makes it is below the cost of all mappings. A volume is as small as can be in one
 order of stages as in another (tiles of whole extents move least, tiles of single elements need
-least room, whatever the order), so that orders of the same stages share one bound.
+least room, whatever the order), so that orders of the same stages that wait for the same ones
+share one bound. Where some dimensions stay whole, orders that fill shared memories first, which
+come first, leave most freedom.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arch.spec import Memory
 from mapper.search.candidates import objective_value
 from mapper.search.costs import ANSWERS, TOTAL_PJ, TOTAL_PS, cost
 from mapper.search.flows import flows
@@ -45,7 +48,9 @@ def least_work(
     """Picoseconds that each port is at least busy, and picojoules at least spent."""
     busy: dict[str, float] = {}
     energies = []
-    of_stages = {frozenset(order.stages): i for i, order in enumerate(orders)}
+    of_stages: dict[frozenset[tuple[int, Memory]], int] = {}
+    for i, order in enumerate(orders):
+        of_stages.setdefault(frozenset(order.stages), i)
     for first, i in enumerate(of_stages.values()):
         answer, terms = np.empty(ANSWERS), flows(models[i])
         scratch = np.empty(len(terms.ports))
@@ -63,7 +68,10 @@ def least_work(
 def _alike(order: StageOrder) -> Hashable:
     """Equal for orders that share a bound."""
     has_latch = any(memory.is_latch for _, memory in order.stages)
-    return order.stages if has_latch else frozenset(order.stages)
+    keeps_whole = bool(order.run.operator.whole_dims)
+    if has_latch or keeps_whole:
+        return order.stages
+    return frozenset(order.stages), order.held
 
 
 def _bound_of(order: StageOrder, model: Model) -> float:

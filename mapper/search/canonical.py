@@ -9,7 +9,8 @@ that costs no more. If B has been moved past a loop, tiles change less often in 
 stages are exchanged, and are left out only where they are out of order. So this ends, and some
 optimum is left.
 
-Where visits of A cost time, or make room for a second tile, no loop is moved above it.
+Where visits of A cost time, or make room for a second tile, no loop is moved above it; nor one that
+must stay whole in A's memory. They are not free to change places where B would then be waited for.
 
 Two latches are left to ``space.distinct_orders``.
 """
@@ -55,14 +56,21 @@ class Canonical:
 
     Of each tiling of a dimension, the low bits say between which pairs it has no loop worth
     having, the high ones above which pairs it has a loop that the lower stage does not depend on.
-    ``waited_for`` are the stages, by number, of which each visit takes time.
+    Of ``late_loads``, by number, each visit takes time if it is waited for.
     """
 
-    def __init__(self, order: StageOrder, waited_for: frozenset[int]) -> None:
-        pairs = itertools.islice(_pairs(order, waited_for), PAIRS)
+    def __init__(self, order: StageOrder, late_loads: frozenset[int]) -> None:
+        pairs = itertools.islice(_pairs(order, late_loads), PAIRS)
         self._pairs = tuple(pairs)
+        extents = order.run.operator.extents
+        self._looped = frozenset(dim for dim, extent in extents.items() if extent > 1)
         #: Pairs between which there must be a loop, whatever is above.
         self.late = sum(1 << i for i, pair in enumerate(self._pairs) if pair.late)
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """Has every mapping of the order stages out of order with no loop between them?"""
+        return any(pair.late and not pair.reused & self._looped for pair in self._pairs)
 
     def lacks(self, dim: str, tilings: Tilings) -> IntArray:
         """Of each tiling of a dimension, ``tilings`` being as in ``StageOrder.listed_tilings``."""
@@ -96,31 +104,48 @@ def _lacks(tiles: IntArray, extent: int, pairs: IntArray) -> IntArray:
     return found
 
 
-def _pairs(order: StageOrder, waited_for: frozenset[int]) -> Iterator[_Pair]:
+def _pairs(order: StageOrder, late_loads: frozenset[int]) -> Iterator[_Pair]:
     run, stages = order.run, order.stages
     number = {position: i for i, position in enumerate(order.listed)}
     for at in range(len(stages) - 1):
         (one, memory), (other, below) = stages[at], stages[at + 1]
-        if one == other or (memory.is_latch and below.is_latch) or not _may_swap(memory, below):
-            continue
         ours, theirs = run.counts.operands[one], run.counts.operands[other]
-        shared = {dim for axis in ours.coupled for dim in axis.dims}
-        counted = number[at] in waited_for or _counts_visits(run, one, memory)
-        moved = frozenset() if counted else ours.dims - shared
+        if one == other or (memory.is_latch and below.is_latch):
+            continue
+        if order.is_by_level and not _are_on_one_level(memory, below):
+            continue
+        if at == order.last_shared and number[at + 1] in late_loads:
+            continue
         yield _Pair(
             before=number[at - 1] if at else -1,
             above=number[at],
             below=number[at + 1],
-            late=(memory.is_latch, one) > (below.is_latch, other),
-            reused=theirs.dims - moved,
+            late=_rank(one, memory) > _rank(other, below),
+            reused=theirs.dims - _movable(order, at, late_loads),
             left=ours.dims - theirs.dims,
         )
 
 
-def _may_swap(one: Memory, other: Memory) -> bool:
+def _are_on_one_level(one: Memory, other: Memory) -> bool:
     """Are both in one shared memory, or both replicated?"""
     replicated = bool(one.replicated_over), bool(other.replicated_over)
     return all(replicated) or (not any(replicated) and one.name == other.name)
+
+
+def _rank(operand: int, memory: Memory) -> tuple[bool, bool, int]:
+    """Of two stages that might as well change places, the lower comes first."""
+    return bool(memory.replicated_over), memory.is_latch, operand
+
+
+def _movable(order: StageOrder, at: int, late_loads: frozenset[int]) -> frozenset[str]:
+    """Dimensions whose loops may be moved above a stage, where its tiles are loaded as often."""
+    operand, memory = order.stages[at]
+    is_waited_for = at <= order.last_shared and order.listed.index(at) in late_loads
+    if is_waited_for or _counts_visits(order.run, operand, memory):
+        return frozenset()
+    ours = order.run.counts.operands[operand]
+    shared = {dim for axis in ours.coupled for dim in axis.dims}
+    return ours.dims - shared - order.run.operator.whole_dims
 
 
 def _counts_visits(run: Execution, operand: int, memory: Memory) -> bool:

@@ -124,10 +124,12 @@ class Coefficients:
 
     def _stages(self, order: StageOrder, at: dict[Column, int]) -> IntArray:
         table = np.zeros((len(order.stages), pricing.STAGE_FIELDS), dtype=np.int64)
-        for row, s in zip(table, order.listed, strict=True):
+        for number, (row, s) in enumerate(zip(table, order.listed, strict=True)):
             operand, memory = order.stages[s]
             is_output = operand == order.run.output
             row[:] = self._stage(order.run, operand, memory.name, order.parent(s).name)
+            row[pricing.IS_HELD] = number in order.held
+            row[pricing.VISIT_PS] = self._visit_ps(order) if number in order.held else 0
             row[pricing.COL_PARENT] = at[order.at_parent(s)]
             row[pricing.COL_CHILD] = at[order.at_child(s)]
             row[pricing.COL_HELD] = at[Column("held", operand, s, memory.replicated_over)]
@@ -137,6 +139,11 @@ class Coefficients:
                 row[pricing.COL_FRESH] = at[order.fresh(s)]
                 row[pricing.COL_OWN_REVISITS] = at[Column("revisits", stage=s)]
         return table
+
+    def _visit_ps(self, order: StageOrder) -> int:
+        """What a tile costs between mappings that cost the same: where tiles of elements stay while
+        shared ones change, the array empties after each of these."""
+        return 1 if order.is_by_level else max(1, self._prices[self.run.compute.name].latency_ps)
 
     @cached_property
     def _known_stages(self) -> dict[tuple[int, str, str, bool], IntArray]:

@@ -47,7 +47,8 @@ class SearchResult:
 
     @property
     def gap(self) -> float:
-        """How far the mapping can be from the optimum, relative to the lower bound."""
+        """How far the mapping can be from the optimum, relative to the lower bound; below zero if
+        it is ``outside``."""
         return self.objective_value / self.lower_bound - 1 if self.lower_bound else 0.0
 
     @property
@@ -128,18 +129,31 @@ _SAMPLED_SLACKS = (0.3, 0.03)
 def _searched(
     coefficients: Coefficients, orders: Iterable[StageOrder], *, are_all: bool
 ) -> _Search:
-    """The search for the best mapping under any of the orders of stages."""
+    """The search for the best mapping under any of the orders of stages.
+
+    Orders by level are looked through first: of mappings that cost the same they have those that
+    move large tiles.
+    """
     search = _Search(coefficients)
-    problems = [
+    every = (
         Problem(order, terms, of_many=are_all) for order, terms in with_terms(orders, coefficients)
-    ]
-    search.sample(problems[:: -(-len(problems) // _SEEDS)])
+    )
+    problems = [problem for problem in every if not problem.is_superfluous]
+    by_level = [problem for problem in problems if problem.order.is_by_level]
+    others = [problem for problem in problems if not problem.order.is_by_level]
+    for some in filter(None, (by_level, others)):
+        _look_through(some, search)
+    return search
+
+
+def _look_through(problems: list[Problem], search: _Search) -> None:
+    if not search.fits:
+        search.sample(problems[:: -(-len(problems) // _SEEDS)])
     if not search.fits:
         search.sample(problems)
     left = search.left_of(problems)
     search.sample(left if len(problems) < _MANY else left[:_SEEDS])
     search.improve(search.left_of(left), Problem.search, 0.0)
-    return search
 
 
 class _Search:

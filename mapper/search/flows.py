@@ -136,15 +136,15 @@ class _Terms:
             (final, partial, slots),
         )
         loads = s[pricing.COL_FRESH] if s[pricing.IS_OUTPUT] else s[pricing.COL_VISITS]
-        shared, latency_ps = bool(s[pricing.IS_SHARED]), float(s[pricing.LATENCY_PS])
+        held, latency_ps = bool(s[pricing.IS_HELD]), float(s[pricing.LATENCY_PS])
         self.waits.add(
             (loads, s[pricing.COL_OWN_REVISITS], s[pricing.COL_VISITS], s[pricing.COL_PARENT]),
             (
-                latency_ps if shared else 0.0,
+                latency_ps if held else 0.0,
                 slots,
                 float(s[pricing.IS_OUTPUT]),
                 final * self._ps_per_bit(s),
-                float(shared),
+                float(s[pricing.VISIT_PS]),
             ),
         )
 

@@ -70,13 +70,18 @@ class Problem:
         self._first = np.array([_SPLIT_FIRST.get(kind, 0.0) for kind in terms.kinds])
         self._held = [i for i, kind in enumerate(terms.kinds) if kind == "held"]
         self._weights = np.maximum(self._first, 1.0)
-        self._canonical = Canonical(order, terms.waited_for) if of_many else None
+        self._canonical = Canonical(order, terms.late_loads) if of_many else None
         self._late = self._canonical.late if self._canonical else 0
         self._lacks: dict[str, IntArray] = {}
         self._dims = [dim for group in self.groups for dim in group]
         self._sampled: Tables | None = None
         self._alone: Tables | None = None
         self._kept: Tables | None = None
+
+    @property
+    def is_superfluous(self) -> bool:
+        """Has another order of stages each of its mappings, at no higher cost?"""
+        return self._canonical is not None and self._canonical.leaves_nothing
 
     def descend(self, best: FloatArray) -> tuple[int, dict[str, int]]:
         """Coordinate descent from the smallest tiles, on a sample; fills ``best``."""

@@ -82,7 +82,7 @@ def demands(volumes: FloatArray, order: StageOrder, model: Model, flows: Flows) 
     read, written = _moved_bits(volumes, model)
     waits = np.zeros((len(model.memories), len(model.datapaths)))
     for position, stage in zip(order.listed, model.stages, strict=True):
-        if stage[pricing.IS_SHARED]:
+        if stage[pricing.IS_HELD]:
             waits[stage[pricing.CHILD], order.stages[position][0]] = _round_trips(volumes, stage)
     steps = volumes[flows.steps_columns[[0, 2]].astype(np.int64)]
     return np.concatenate([read, written, steps, waits.ravel()])

@@ -3,8 +3,9 @@
 For a given order of stages every volume that the cost depends on (traffic of a stage, room
 that a tile needs, steps of the compute unit) is a product over independent groups of
 dimensions. A group's row in a table holds its factor of each volume for one choice of tiles
-and spatial factors; one row per group is a mapping. The order of stages respects the memory
-hierarchy: shared memories from the outermost inwards, then the replicated ones in any order.
+and spatial factors; one row per group is a mapping. Stages stand in any order in which each
+operand comes from the outermost memory inwards: sums may stay in an accumulator while others
+stream through a buffer.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from mapper.search.fill import Group
 from mapper.search.pricing import FloatArray
 from mapper.search.tilings import IntArray, Room, Tilings, tilings
 
+Stages = tuple[tuple[int, Memory], ...]
+
 
 @dataclass(slots=True)
 class Common:
@@ -50,7 +53,7 @@ class StageOrder:
     """One order of stages and the tables of its mappings."""
 
     run: Execution
-    stages: tuple[tuple[int, Memory], ...]
+    stages: Stages
     common: Common = field(default_factory=Common)
     constraint: Constraint = FREE
     _tilings: dict[str, Tilings] = field(default_factory=dict, init=False)
@@ -65,6 +68,27 @@ class StageOrder:
         paths = self.run.paths
         places = ((operand, paths[operand].index(memory)) for operand, memory in self.stages)
         return tuple(at for _, at in sorted((place, at) for at, place in enumerate(places)))
+
+    @cached_property
+    def held(self) -> frozenset[int]:
+        """The stages (by number in ``listed``) whose tiles arrive one at a time, each waited for.
+
+        These are the ones down to the last one in a shared memory; below it, tiles move while the
+        unit computes, as part of what it does.
+        """
+        last = self.last_shared
+        return frozenset(number for number, at in enumerate(self.listed) if at <= last)
+
+    @cached_property
+    def is_by_level(self) -> bool:
+        """Are shared memories filled before others, and outer ones before inner ones?"""
+        return _out_of_level(self.run, self.stages) == 0
+
+    @cached_property
+    def last_shared(self) -> int:
+        """The position of the last stage in a shared memory; -1 if there is none."""
+        shared = [at for at, (_, memory) in enumerate(self.stages) if not memory.replicated_over]
+        return max(shared, default=-1)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -157,9 +181,10 @@ class StageOrder:
     def _make_tilings(self, dim: str) -> Tilings:
         dependent = self._dependent(dim)
         is_whole = dim in self.run.operator.whole_dims
+        # What stays whole in shared memories is cut below the last of them.
         splits = tuple(
-            operand in dependent and not (is_whole and not memory.replicated_over)
-            for operand, memory in self.stages
+            operand in dependent and not (is_whole and at <= self.last_shared)
+            for at, (operand, _) in enumerate(self.stages)
         )
         steps = tuple(memory.is_latch and operand in dependent for operand, memory in self.stages)
         every = tilings(self.run.operator.extents[dim], self._rooms(dim), splits, steps)
@@ -252,7 +277,8 @@ def _loops(current: dict[str, int], tiles: dict[str, int]) -> list[Loop]:
 
 
 def stage_orders(run: Execution) -> Iterator[StageOrder]:
-    """Every order of stages that respects the hierarchy, past any memories that allow it."""
+    """Every order of stages, past any memories that allow it; of each choice of memories first
+    those that fill shared memories before others, and outer ones before inner ones."""
     common = Common()
     for chosen in _bypasses(run):
         for stages in _stages_in_order(chosen):
@@ -271,7 +297,7 @@ def constrained_orders(run: Execution, constraint: Constraint) -> Iterator[Stage
             yield replace(order, constraint=constraint)
 
 
-def _is_dominated(run: Execution, stages: tuple[tuple[int, Memory], ...]) -> bool:
+def _is_dominated(run: Execution, stages: Stages) -> bool:
     """Is there a latch above a neighbour that might as well come first?
 
     Below a latch all dimensions of its operand are down to one step. If the next stage's operand
@@ -284,7 +310,7 @@ def _is_dominated(run: Execution, stages: tuple[tuple[int, Memory], ...]) -> boo
     for (one, memory), (other, below) in itertools.pairwise(stages):
         ours, theirs = operands[one].dims & left, operands[other].dims & left
         if memory.is_latch:
-            may_swap = one != other and bool(memory.replicated_over) == bool(below.replicated_over)
+            may_swap = one != other and (bool(memory.replicated_over) or not below.replicated_over)
             alike = ours == theirs and below.is_latch
             if may_swap and theirs <= ours and (not alike or other < one):
                 return True
@@ -311,25 +337,29 @@ def _passable(run: Execution, operand: int) -> list[Memory]:
     return [memory for memory in run.paths[operand] if role in memory.may_bypass]
 
 
-def _stages_in_order(run: Execution) -> Iterator[tuple[tuple[int, Memory], ...]]:
-    shared: dict[str, list[tuple[int, Memory]]] = {}
-    private: list[tuple[int, Memory]] = []
-    for operand, path in enumerate(run.paths):
-        for memory in path[1:]:
-            if memory.replicated_over:
-                private.append((operand, memory))
-            else:
-                shared.setdefault(memory.name, []).append((operand, memory))
-    levels = [shared[m.name] for m in run.memories if m.name in shared]
-    orders = [list(itertools.permutations(level)) for level in levels]
-    orders.append([o for o in itertools.permutations(private) if _outer_first(run, o)])
-    for choice in itertools.product(*orders):
-        yield tuple(itertools.chain.from_iterable(choice))
+def _stages_in_order(run: Execution) -> list[Stages]:
+    """Every way to merge the operands' own stages, each from its outermost inwards."""
+    paths = [
+        tuple((operand, memory) for memory in path[1:]) for operand, path in enumerate(run.paths)
+    ]
+    return sorted(_merged(paths), key=lambda stages: _out_of_level(run, stages))
 
 
-def _outer_first(run: Execution, order: tuple[tuple[int, Memory], ...]) -> bool:
-    for operand, path in enumerate(run.paths):
-        placed = [path.index(memory) for op, memory in order if op == operand]
-        if placed != sorted(placed):
-            return False
-    return True
+def _out_of_level(run: Execution, stages: Stages) -> int:
+    """Pairs of stages of which the upper one is in a memory further in, replicated ones being the
+    innermost level together."""
+    names = [memory.name for memory in run.memories]
+    placed = [
+        len(names) if memory.replicated_over else names.index(memory.name) for _, memory in stages
+    ]
+    return sum(upper > lower for upper, lower in itertools.combinations(placed, 2))
+
+
+def _merged(paths: list[Stages]) -> Iterator[Stages]:
+    if not any(paths):
+        yield ()
+    for number, path in enumerate(paths):
+        if path:
+            rest = [*paths[:number], path[1:], *paths[number + 1 :]]
+            for stages in _merged(rest):
+                yield (path[0], *stages)

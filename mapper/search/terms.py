@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class Terms:
     ``StageOrder.listed``); ``flows`` and ``columns`` those that decide which mapping is best.
 
     ``deciding`` are the columns that none may be smaller in than what is dominated, ``kinds`` say
-    what columns are, ``waited_for`` are the stages of which each visit takes time. ``twins`` are
-    per group the first one that counts alike.
+    what columns are, ``late_loads`` are the stages of which each visit takes time if it is waited
+    for. ``twins`` are per group the first one that counts alike.
     """
 
     groups: tuple[tuple[str, ...], ...]
@@ -45,7 +45,7 @@ class Terms:
     columns: IntArray
     deciding: IntArray
     kinds: tuple[str, ...]
-    waited_for: frozenset[int]
+    late_loads: frozenset[int]
     twins: tuple[int, ...]
     _alone: dict[tuple[str, Tilings], FloatArray] = field(default_factory=dict)
     _blocks: dict[tuple[str, Tilings], FloatArray | None] = field(default_factory=dict)
@@ -99,10 +99,8 @@ def terms(order: StageOrder, coefficients: Coefficients) -> Terms:
         columns=every[columns],
         deciding=np.searchsorted(columns, deciding),
         kinds=tuple(order.columns[c].kind for c in columns),
-        waited_for=frozenset(
-            stage
-            for stage, row in enumerate(model.stages)
-            if row[pricing.IS_SHARED] and row[pricing.LATENCY_PS] > 0
+        late_loads=frozenset(
+            stage for stage, row in enumerate(model.stages) if row[pricing.LATENCY_PS] > 0
         ),
         twins=tuple(
             next(h for h in range(g + 1) if h == g or are_alike(shapes[h], shapes[g]))
@@ -114,9 +112,15 @@ def terms(order: StageOrder, coefficients: Coefficients) -> Terms:
 def with_terms(
     orders: Iterable[StageOrder], coefficients: Coefficients
 ) -> Iterator[tuple[StageOrder, Terms]]:
-    """Each order with its terms, which orders of the same stages share."""
-    known: dict[int, tuple[StageOrder, Terms]] = {}
+    """Each order with its terms, which orders of the same stages share if they wait for the same
+    ones; tables are shared by all that look at the same columns."""
+    known: dict[tuple[int, frozenset[int], bool], tuple[StageOrder, Terms]] = {}
+    tables: dict[tuple[int, bytes], Terms] = {}
     for order in orders:
-        if id(order.run) not in known:
-            known[id(order.run)] = order, terms(order, coefficients)
-        yield order, known[id(order.run)][1]
+        key = id(order.run), order.held, order.is_by_level
+        if key not in known:
+            made = terms(order, coefficients)
+            first = tables.setdefault((id(order.run), made.columns.tobytes()), made)
+            shared = replace(made, _alone=first._alone, _blocks=first._blocks)
+            known[key] = order, shared
+        yield order, known[key][1]

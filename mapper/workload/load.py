@@ -15,10 +15,10 @@ from arch.schema import StrictModel
 from arch.strict_yaml import read, validate
 from mapper.workload import zoo
 from mapper.workload.graph import Workload
-from mapper.workload.hf_import.spec import find_hf, hf_workload
+from mapper.workload.hf_import.spec import find_hf
 from mapper.workload.models import MODELS
 from mapper.workload.names import ALIASES, by_spelling, spelling
-from mapper.workload.onnx_import.file import find_onnx, onnx_workload
+from mapper.workload.onnx_import.file import find_onnx
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_spec, usage
 from mapper.workload.single import SINGLE_OPERATORS, SingleOperator, single_workload
 from mapper.workload.tflite_import.file import find_tflite
@@ -111,13 +111,15 @@ def _by_name(module: str, function: str) -> Callable[..., Workload]:
 
 
 _import_built = _by_name("torch_import.importing", "import_built")
+_import_hf = _by_name("hf_import.model", "import_model")
+_import_onnx = _by_name("onnx_import.network", "import_model")
 _load_tflite = _by_name("tflite_import.network", "tflite_workload")
 
 #: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
 _FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] = (
-    (find_hf, hf_workload),
+    (find_hf, _import_hf),
     (find_user_network, user_workload),
-    (find_onnx, onnx_workload),
+    (find_onnx, _import_onnx),
     (find_tflite, _load_tflite),
     (find_exported, exported_workload),
 )

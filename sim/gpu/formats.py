@@ -34,6 +34,8 @@ ROWS = 128
 REACHED = 0.9
 #: ``gemm_w4a8`` widens while the tensor cores work, as its largest shape shows.
 HIDDEN = ("int8",)
+#: Widths of the weights that were measured, scales included; wider ones are priced alike.
+MOST_MEASURED_BITS = 4.5
 
 AS_STORED = "bytes as stored, computed in"
 
@@ -58,7 +60,8 @@ def product_format(workload: Workload, operator: Operator) -> tuple[str, str]:
         )
         raise _refusal(workload, message)
     what = "weights" if workload.tensor(operator.inputs[1].tensor).kind == "weight" else "operands"
-    return activations, f"{weights} {what}: {AS_STORED} {activations}"
+    measured = "" if bits_of(weights) <= MOST_MEASURED_BITS else " (not measured)"
+    return activations, f"{weights} {what}: {AS_STORED} {activations}{measured}"
 
 
 def _widens(activations: str, weights: str) -> bool:

@@ -37,7 +37,7 @@ def canonical_mappings(scenario: Scenario) -> Iterator[Mapping]:
         objective=pricing.EDP,
     )
     for order, terms in with_terms(distinct_orders(run), coefficients):
-        canonical = Canonical(order, terms.waited_for)
+        canonical = Canonical(order, terms.late_loads)
         for chosen in every_choice(order):
             lacks = [
                 canonical.lacks(dim, order.listed_tilings(dim))[[number]]

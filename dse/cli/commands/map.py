@@ -244,7 +244,7 @@ def row(found: Found, name: str) -> tuple[str, ...]:
         cost.bound_by,
         f"{result.calls:,}",
         _standing(result),
-        f"{100 * result.gap:.2f} %",
+        f"{100 * (result.gap if result.outside else max(0.0, result.gap)):.2f} %",
         f"{found.seconds[name]:.2f}",
     )
 

@@ -176,7 +176,9 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
         message = unknown("model type", model.model_type, types)
         raise InputError(Problem(message, where=where, file=model.file))
     kind = transformers.CONFIG_MAPPING[model.model_type]
-    known = {*vars(kind()), *inspect.signature(kind.__init__).parameters}
+    with _reported(model, "the default configuration is not valid"):
+        defaults = kind()
+    known = {*vars(defaults), *inspect.signature(kind.__init__).parameters}
     known |= {name for cls in kind.__mro__ for name in getattr(cls, "__annotations__", {})}
     own = {} if model.file else model.fields
     names = sorted({*known, *(parameter.name for parameter in PARAMETERS)} - {"self", "kwargs"})
@@ -187,7 +189,8 @@ def _configuration(transformers: Any, model: HfModel) -> Any:
         raise InputError(problems)
     with _reported(model, "the configuration is not valid"):
         config = kind(**model.fields)
-    experts.check_chosen(config.get_text_config(), where)
+    for part in parts_of(config):
+        experts.check_chosen(part, where)
     return config
 
 
@@ -252,8 +255,7 @@ def _options(network: Any, model: HfModel) -> dict[str, Any]:
 def _decoding(network: Any, config: Any, model: HfModel) -> BuiltModel:
     taken = inspect.signature(network.forward).parameters
     argument = next((name for name in _CACHE_ARGUMENTS if name in taken), None)
-    has_heads = getattr(config.get_text_config(), "num_attention_heads", None) is not None
-    if argument is None or config.is_encoder_decoder or not has_heads:
+    if argument is None or config.is_encoder_decoder or not _has_heads(config):
         message = "only language models with a key-value cache can decode; allowed: phase=prefill"
         raise InputError(Problem(message, where=f"workload {model.title}"))
     batch, ctx = int(model.chosen["batch"]), int(model.chosen["ctx"])
@@ -266,6 +268,10 @@ def _decoding(network: Any, config: Any, model: HfModel) -> BuiltModel:
     token = torch.zeros(batch, 1, dtype=torch.int64)
     module = Decoding(network, ctx, argument)
     return BuiltModel(network=network, module=module, inputs={"token": token, "caches": caches})
+
+
+def _has_heads(config: Any) -> bool:
+    return getattr(config.get_text_config(), "num_attention_heads", None) is not None
 
 
 def _cached(text: Any) -> tuple[int, tuple[int, int]]:

@@ -6,7 +6,6 @@ is built.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import Any
 
 from arch.datatypes import BITS
 from arch.errors import InputError, Problem
-from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, only_one_of, parse_parameters, split_pairs
 from mapper.workload.single.experts import LOADS, SKEW, TRACE
 
@@ -89,6 +87,7 @@ def find_hf(spec: str) -> HfModel | None:
         source, PARAMETERS, {key: value for key, value in given.items() if key in names}
     )
     only_one_of(spec, given, LOADS)
+    _check_phase(spec, given, str(chosen["phase"]))
     own = {key: _literal(value) for key, value in given.items() if key not in names}
     _check_counts(spec, own)
     if not source.endswith(".json"):
@@ -103,20 +102,23 @@ def find_hf(spec: str) -> HfModel | None:
     return HfModel(title=spec, model_type=model_type, fields=merged, chosen=chosen, file=file)
 
 
+#: What the other phase alone makes use of.
+_UNUSED = {"prefill": "ctx", "decode": "seq"}
+
+
+def _check_phase(spec: str, given: Mapping[str, str], phase: str) -> None:
+    unused = _UNUSED[phase]
+    if unused in given:
+        message = f"phase={phase} makes no use of {unused}; leave it out"
+        raise InputError(Problem(message, where=spec))
+
+
 def _check_counts(spec: str, own: Mapping[str, Any]) -> None:
     """Counts and sizes must be at least one; transformers builds a network without layers else."""
     for key, value in own.items():
         counts = key.startswith("num_") or key.endswith(("_size", "_layers", "_heads"))
         if counts and isinstance(value, int) and value < 1:
             raise InputError(Problem(f"{key} is {value}; allowed at least 1", where=spec))
-
-
-def hf_workload(model: HfModel) -> Workload:
-    """Build the model without weights and import it."""
-    # By name, so that looking at names does not import torch.
-    module = importlib.import_module("mapper.workload.hf_import.model")
-    workload: Workload = module.import_model(model)
-    return workload
 
 
 def _read(file: Path) -> dict[str, Any]:

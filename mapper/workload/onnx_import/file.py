@@ -5,7 +5,6 @@ torch is not needed here, so names and parameters can be checked at once.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any
 
 from arch.datatypes import BITS
 from arch.errors import InputError, Problem
-from mapper.workload.graph import Workload
 from mapper.workload.parameters import Parameter, Value, parse_parameters, split_pairs
 
 _SPEC = re.compile(r"(?P<file>.+\.onnx)(?::(?P<parameters>.*))?", re.IGNORECASE)
@@ -46,18 +44,6 @@ def find_onnx(spec: str) -> OnnxFile | None:
     given = split_pairs(spec, match["parameters"] or "")
     parameters = (*_size_parameters(model), _DTYPE)
     return OnnxFile(file=file, model=model, sizes=parse_parameters(file.name, parameters, given))
-
-
-def onnx_workload(found: OnnxFile) -> Workload:
-    """Import the network of the file."""
-    # By name, so that looking at names and sizes does not import torch.
-    network = importlib.import_module("mapper.workload.onnx_import.network")
-    dtype = found.sizes.get("dtype")
-    sizes = {name: size for name, size in found.sizes.items() if isinstance(size, int)}
-    workload: Workload = network.import_model(
-        found.model, sizes, name=found.file.name, dtype=None if dtype is None else str(dtype)
-    )
-    return workload
 
 
 def read_model(file: Path) -> Any:
@@ -101,5 +87,7 @@ def _size_parameters(model: Any) -> tuple[Parameter, ...]:
                 continue
             name = size_name(value, axis, dim)
             help_text = f"axis {axis} of input {value.name}"
-            found.setdefault(name, Parameter(name=name, help=help_text, low=0))
+            # Before the first token a cache is empty; exporters call its length so.
+            low = 0 if "past" in name else 1
+            found.setdefault(name, Parameter(name=name, help=help_text, low=low))
     return tuple(found.values())

@@ -20,7 +20,7 @@ from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.onnx_import import operators
 from mapper.workload.onnx_import.control import written_out
-from mapper.workload.onnx_import.file import network_inputs, size_name
+from mapper.workload.onnx_import.file import OnnxFile, network_inputs, size_name
 from mapper.workload.onnx_import.packed import packed_weights
 from mapper.workload.onnx_import.tensors import torch_dtype, weight
 from mapper.workload.onnx_import.values import (
@@ -43,18 +43,23 @@ _ALWAYS_KNOWN = ("Constant", "Shape", "Size")
 _STANDARD_DOMAINS = ("", "ai.onnx")
 
 
-def import_model(model: Any, sizes: Mapping[str, int], *, name: str, dtype: str | None) -> Workload:
+def import_model(found: OnnxFile) -> Workload:
     """The workload of a parsed file, its open sizes given."""
     import onnx.inliner
 
+    model = found.model
     inlined = onnx.inliner.inline_local_functions(model) if model.functions else model
     inlined = written_out(inlined)
     check_operators(inlined)
     network = OnnxNetwork(inlined)
+    sizes = {name: size for name, size in found.sizes.items() if isinstance(size, int)}
     with torch.device("meta"):
         inputs = example_inputs(inlined, sizes)
         traced = trace(network, (), inputs, naming=network.naming())
-    workload = lower_traced(traced, name=name, dtype=dtype)
+    dtype = found.sizes.get("dtype")
+    workload = lower_traced(
+        traced, name=found.file.name, dtype=None if dtype is None else str(dtype)
+    )
     computed = tuple(f"{node}: computed beforehand" for node in network.notes.computed)
     return replace(workload, folded=(*workload.folded, *computed, *network.notes.packed))
 

@@ -15,7 +15,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from arch.errors import InputError
-from mapper.workload.hf_import.spec import find_hf, hf_workload
+from mapper.workload.hf_import.model import import_model
+from mapper.workload.hf_import.spec import find_hf
 from mapper.workload.load import check_workload, load_workload
 
 transformers = pytest.importorskip("transformers")
@@ -104,6 +105,8 @@ def test_images_take_the_configurations_size() -> None:
         ("hf:llama:hiden_size=3", "did you mean 'hidden_size'?"),
         ("hf:llama:hidden_size=7", "the configuration is not valid"),
         ("hf:vit:phase=decode,num_hidden_layers=1", "only language models with a key-value"),
+        ("hf:llama:seq=16,ctx=64", "phase=prefill makes no use of ctx"),
+        ("hf:llama:phase=decode,seq=4", "phase=decode makes no use of seq"),
         ("hf:clip", "cannot be traced with these inputs alone"),
     ],
 )
@@ -308,7 +311,7 @@ def test_what_a_model_is_called_with_is_said() -> None:
             "num_hidden_layers": 2,
         },
     }
-    workload = hf_workload(replace(model, fields=parts))
+    workload = import_model(replace(model, fields=parts))
     assert "called with input_ids 1x8, pixel_values 1x3x28x28" in workload.folded[0]
     kinds = [operator.kind for operator in workload.operators]
     assert kinds.count("masked_scatter") == 1
@@ -332,3 +335,9 @@ def test_a_model_that_makes_tensors_on_the_cpu() -> None:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.zeros(1, 8, dtype=torch.int64), use_cache=False)
     assert 2 * load_workload(spec).macs == counter.get_total_flops()
+
+
+def test_a_model_of_several_texts_is_no_bug() -> None:
+    """MusicGen has two text configurations; this version of the library cannot build it."""
+    with pytest.raises(InputError, match="hf:musicgen:phase=decode: "):
+        load_workload("hf:musicgen:phase=decode")
