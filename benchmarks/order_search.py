@@ -24,8 +24,8 @@ from mapper.memory_plan.schedule import best_order, graph_of, peak_bytes
 SIDE, CHANNELS = 32, 16
 
 
-def layer(name: str, inputs: Sequence[FeatureMap], channels: int, side: int) -> Layer:
-    output = FeatureMap(name=name, height=side, width=side, channels=channels)
+def layer(name: str, inputs: Sequence[FeatureMap], output: FeatureMap) -> Layer:
+    """One whose kernel does not matter: only what it reads and writes."""
     return Layer(
         name=name,
         kind="other",
@@ -37,6 +37,11 @@ def layer(name: str, inputs: Sequence[FeatureMap], channels: int, side: int) -> 
         operations=output.size_bytes,
         weight_bytes=0,
     )
+
+
+def _square(name: str, inputs: Sequence[FeatureMap], channels: int, side: int) -> Layer:
+    output = FeatureMap(name=name, height=side, width=side, channels=channels)
+    return layer(name, inputs, output)
 
 
 def rand_wire(rng: np.random.Generator, stages: int, nodes: int = 32) -> list[Layer]:
@@ -55,10 +60,10 @@ def rand_wire(rng: np.random.Generator, stages: int, nodes: int = 32) -> list[La
         maps: list[FeatureMap] = []
         for node in range(nodes):
             sources = [maps[a] for a, b in sorted(edges) if b == node] or [last]
-            found.append(layer(f"s{stage}n{node}", sources, channels, side))
+            found.append(_square(f"s{stage}n{node}", sources, channels, side))
             maps.append(found[-1].output)
         ends = [maps[n] for n in range(nodes) if not any(a == n for a, _ in edges)]
-        found.append(layer(f"s{stage}out", ends, channels, side))
+        found.append(_square(f"s{stage}out", ends, channels, side))
         last = found[-1].output
     return found
 
@@ -76,12 +81,12 @@ def cells(rng: np.random.Generator, count: int, nodes: int = 5) -> list[Layer]:
             parts = []
             for number, source in enumerate(rng.choice(len(states), 2, replace=len(states) < 2)):
                 name = f"c{cell}n{node}o{number}"
-                found.append(layer(f"{name}a", [states[int(source)]], channels, side))
-                found.append(layer(f"{name}b", [found[-1].output], channels, side))
+                found.append(_square(f"{name}a", [states[int(source)]], channels, side))
+                found.append(_square(f"{name}b", [found[-1].output], channels, side))
                 parts.append(found[-1].output)
-            found.append(layer(f"c{cell}n{node}", parts, channels, side))
+            found.append(_square(f"c{cell}n{node}", parts, channels, side))
             states.append(found[-1].output)
-        found.append(layer(f"c{cell}", states[-nodes:], channels * nodes, side))
+        found.append(_square(f"c{cell}", states[-nodes:], channels * nodes, side))
         before = [before[1], found[-1].output]
     return found
 

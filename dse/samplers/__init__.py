@@ -8,7 +8,8 @@ from typing import Any
 
 from arch.schema import StrictModel
 from dse.samplers.base import Sampler
-from dse.samplers.bayes import BayesOptions, BayesSampler
+from dse.samplers.bayes import BayesSampler
+from dse.samplers.modelled import ModelledOptions
 from dse.samplers.nsga2 import Nsga2Options, Nsga2Sampler
 from dse.samplers.random import RandomOptions, RandomSampler
 from dse.samplers.skopt_backend import SkoptOptions, SkoptSampler
@@ -25,7 +26,7 @@ class SamplerKind:
 
 
 SAMPLERS: Mapping[str, SamplerKind] = {
-    "bayes": SamplerKind(options=BayesOptions, build=BayesSampler),
+    "bayes": SamplerKind(options=ModelledOptions, build=BayesSampler),
     "skopt": SamplerKind(options=SkoptOptions, build=SkoptSampler),
     "nsga2": SamplerKind(options=Nsga2Options, build=Nsga2Sampler),
     "tpe": SamplerKind(options=TpeOptions, build=TpeSampler),

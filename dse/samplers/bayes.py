@@ -12,15 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
 from dse.samplers.believer import Believer
-from dse.samplers.design import halton
+from dse.samplers.modelled import ModelledOptions, ModelledSampler
 from dse.samplers.optuna_backend import OptunaRound, quiet
 from dse.samplers.threads import one_thread
-from dse.space import Space
 
 if TYPE_CHECKING:
     from optuna.samplers import GPSampler
@@ -31,21 +27,8 @@ if TYPE_CHECKING:
 _EFFORT = {"_n_qmc_samples_ehvi": 32, "_n_preliminary_samples": 512}
 
 
-class BayesOptions(StrictModel):
-    """``startup``: how many points cover the space evenly before the first model."""
-
-    startup: int = Field(default=10, ge=2)
-
-
-class BayesSampler:
-    def __init__(self, space: Space, objectives: int, options: BayesOptions) -> None:
-        self._space = space
-        self._objectives = objectives
-        self._options = options
-
-    def suggest(self, count: int, history: Sequence[Observation], seed: int) -> list[Suggestion]:
-        if len(history) < self._options.startup:
-            return halton(self._space, len(history), count, seed)
+class BayesSampler(ModelledSampler[ModelledOptions]):
+    def _ask(self, count: int, history: Sequence[Observation], seed: int) -> list[Suggestion]:
         with one_thread(), quiet():
             optuna_round = OptunaRound(self._space, _gp_sampler(seed), history, self._objectives)
             suggestions = [optuna_round.ask()]

@@ -13,36 +13,26 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from arch.schema import StrictModel
 from dse.samplers.base import Observation, Suggestion
-from dse.samplers.design import halton
+from dse.samplers.modelled import ModelledOptions, ModelledSampler
 from dse.samplers.threads import one_thread
-from dse.space import Parameter, Point, Space
+from dse.space import Parameter, Point
 
 #: Weight of the plain sum beside the worst weighted objective: the value of Knowles, ParEGO,
 #: IEEE Transactions on Evolutionary Computation 10(1), 2006.
 SUM_WEIGHT = 0.05
 
 
-class SkoptOptions(StrictModel):
+class SkoptOptions(ModelledOptions):
     """``model``: a Gaussian process (GP), extra trees (ET) or a random forest (RF)."""
 
-    startup: int = Field(default=10, ge=2)
     model: Literal["GP", "ET", "RF"] = "GP"
     acquisition: Literal["EI", "LCB", "PI"] = "EI"
 
 
-class SkoptSampler:
-    def __init__(self, space: Space, objectives: int, options: SkoptOptions) -> None:
-        self._space = space
-        self._objectives = objectives
-        self._options = options
-
-    def suggest(self, count: int, history: Sequence[Observation], seed: int) -> list[Suggestion]:
-        if len(history) < self._options.startup:
-            return halton(self._space, len(history), count, seed)
+class SkoptSampler(ModelledSampler[SkoptOptions]):
+    def _ask(self, count: int, history: Sequence[Observation], seed: int) -> list[Suggestion]:
         generator = np.random.default_rng(seed)
         points = [list(o.point) for o in history]
         suggestions = []
@@ -52,10 +42,12 @@ class SkoptSampler:
             for _ in range(count):
                 weights = generator.dirichlet(np.ones(self._objectives))
                 state = int(generator.integers(2**31))
-                suggestions.append(self._ask(points, scalarise(history, weights), state))
+                suggestions.append(self._asked(points, scalarise(history, weights), state))
         return suggestions
 
-    def _ask(self, points: list[list[int]], values: NDArray[np.float64], state: int) -> Suggestion:
+    def _asked(
+        self, points: list[list[int]], values: NDArray[np.float64], state: int
+    ) -> Suggestion:
         from skopt import Optimizer
 
         optimizer = Optimizer(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
@@ -62,12 +61,6 @@ class Candidates:
     _asked: set[Candidate] = field(default_factory=set)
     _demands: FloatArray = field(default_factory=lambda: np.empty((0, 1)))
     _demanding: int = 0
-
-    def again(self, budget: int) -> Self:
-        """The same mapspace with nothing counted; what was computed before is not again."""
-        fresh = type(self)(self.run, self.orders, self.models, budget, self.costs)
-        fresh._factors, fresh._answers = self._factors, self._answers
-        return fresh
 
     def __post_init__(self) -> None:
         if not self.costs:

@@ -35,8 +35,9 @@ _WORD_RATIOS = 32.0, 16.0, 64.0
 #: Steps of the first annealings of all guesses together, and of each at least; whenever the worse
 #: half of the guesses is given up it is twice as many for each, but no more than the last.
 _STEPS, _FEWEST_STEPS, _MOST_STEPS = 30_000, 2_000, 80_000
-#: Annealings of each guess until then, and of the last one before the search moves on.
-_RUNS, _MOST_RUNS = 2, 8
+#: Annealings of each guess until then (none is given up whose best is as good as the best of all
+#: but for this share), and rounds of them before the search moves on.
+_RUNS, _CLOSE, _MOST_ROUNDS = 2, 0.03, 8
 #: So many starts that cost the same as the best, but for this share, are enough.
 _MET, _SAME = 3, 1e-3
 #: Sets of memories (where some may be led past) and tilings that starts are built for; of more,
@@ -63,7 +64,7 @@ class Starts:
     def first(self) -> list[Candidate]:
         """Starts, best first; ``NothingFits`` if there is none."""
         found: list[Candidate] = []
-        for _ in range(_MOST_RUNS):
+        for _ in range(_MOST_ROUNDS):
             found += self.more()
             if self._is_met(found):
                 break
@@ -75,9 +76,15 @@ class Starts:
         """One of each guess that is left."""
         ends = [self._end(guess) for guess in self.left]
         if self.left[0].runs % _RUNS == 0:
-            self.left = sorted(self.left, key=_best_value)[: (len(self.left) + 1) // 2]
+            self.left = self._promising()
             self._steps = min(2 * self._steps, _MOST_STEPS)
         return [end for end in ends if end is not None]
+
+    def _promising(self) -> list[Guess]:
+        """The better half, and what is close to the best."""
+        ranked = sorted(self.left, key=_best_value)
+        half, close = (len(ranked) + 1) // 2, (1.0 + _CLOSE) * ranked[0].best_value
+        return ranked[:half] + [guess for guess in ranked[half:] if guess.best_value <= close]
 
     def _end(self, guess: Guess) -> Candidate | None:
         return guess.start(self.space, self._steps, int(self.rng.integers(1 << 32)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.order_search import layer
 from mapper.memory_plan import hmcos
-from mapper.memory_plan.layers import FeatureMap, Layer, Window
+from mapper.memory_plan.layers import FeatureMap, Layer
 from mapper.memory_plan.schedule import (
     Graph,
     Unit,
@@ -28,31 +29,17 @@ def random_network(rng: np.random.Generator, count: int) -> list[Layer]:
         how_many = 1 if rng.random() < 0.5 else int(rng.integers(1, 4))
         chosen = {int(i) for i in rng.integers(0, len(recent), how_many)}
         sources = [maps[-1]] if rng.random() < 0.4 else [recent[i] for i in sorted(chosen)]
-        found.append(_layer(f"l{number}", sources, _map(f"m{number}", rng)))
+        found.append(layer(f"l{number}", sources, _map(f"m{number}", rng)))
         maps.append(found[-1].output)
     read = {i.name for one in found for i in one.inputs}
     loose = [m for m in maps if m.name not in read]
     if len(loose) > 1:
-        found.append(_layer("join", loose, _map("out", rng)))
+        found.append(layer("join", loose, _map("out", rng)))
     return found
 
 
 def _map(name: str, rng: np.random.Generator) -> FeatureMap:
     return FeatureMap(name=name, height=1, width=1, channels=int(rng.integers(1, 64)))
-
-
-def _layer(name: str, inputs: list[FeatureMap], output: FeatureMap) -> Layer:
-    return Layer(
-        name=name,
-        kind="other",
-        inputs=tuple(inputs),
-        output=output,
-        rows=Window(),
-        columns=Window(),
-        macs=0,
-        operations=1,
-        weight_bytes=0,
-    )
 
 
 def least_of_all_orders(graph: Graph) -> int:
@@ -119,10 +106,10 @@ def test_what_touches_the_peak_is_split_until_it_helps() -> None:
     )
     peak = FeatureMap(name="peak", height=1, width=1, channels=95)
     layers = [
-        _layer("a", [given], wide),
-        _layer("b", [given], peak),
-        _layer("c", [peak], narrow),
-        _layer("d", [wide, narrow], out),
+        layer("a", [given], wide),
+        layer("b", [given], peak),
+        layer("c", [peak], narrow),
+        layer("d", [wide, narrow], out),
     ]
     graph = graph_of(layers)
     assert peak_bytes(graph, (0, 1, 2, 3)) == 195
