@@ -54,6 +54,10 @@ FALLBACKS = {
 }
 
 
+#: A kernel that takes this many times as long as the model's is not one like it.
+OTHER_KERNEL = 1.5
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuModel:
     """A chip, and the constants fitted on measurements: of kernels by class, and of the power;
@@ -111,8 +115,8 @@ def load_of(calls: Sequence[Call], model: GpuModel) -> Load:
         factor = factors(demand, members, model.corrections, model.chip)
         if factor is not None:
             # The trees were fitted to times at the clock that the limit allows: where it counts, so
-            # does the energy.
-            hot = model.machine.exceeds(demand, price)
+            # does the energy, unless the library took a kernel of another, slower sort.
+            hot = model.machine.exceeds(demand, price) & (factor < OTHER_KERNEL)
             price = price.scaled(np.where(hot, factor, 1.0))
             demand = corrected(demand, factor)
         demands.append(demand)
