@@ -4,8 +4,8 @@ After ``benchmarks.calibrate_gpu``, on the same rows, never the unseen ones, and
 only profiled (``h200_profiled.csv.gz``): the times of their kernels stand for the call's time in a
 graph after a first set of trees, fitted to calls of which both are known, has put them right. The
 fit minimises the relative error: absolute errors of logarithms, weighted by how much too long the
-last round's prediction was. Prints what five-fold cross-validation by shape gives, and
-writes ``sim/gpu/data/h200_corrections.json``.
+last round's prediction was. Prints what five-fold cross-validation by shape gives, and writes
+``sim/gpu/data/h200_corrections.json``. Those of convolutions: ``benchmarks.correct_convolutions``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.calibrate_gpu import H200, OUT, training_rows
-from sim.gpu.convolution import output_side
 from sim.gpu.demand import Array, Call
-from sim.gpu.features import MAKERS, features, group_of
+from sim.gpu.features import features, group_of
 from sim.gpu.power import steady
 from sim.gpu.predict import GpuModel, load_of
 
@@ -49,7 +48,6 @@ class Size:
 
 
 SIZES = {
-    "conv2d": Size(trees=400, leaves=40, rate=0.08),
     "gemm": Size(trees=250, leaves=16, rate=0.06),
     "bmm": Size(trees=160, leaves=10, rate=0.06),
     "sdpa": Size(trees=120, leaves=10, rate=0.06),
@@ -84,14 +82,6 @@ def profiled_calls() -> list[Profiled]:
             )
             for r in csv.DictReader(file)
         ]
-
-
-def possible(call: Call) -> bool:
-    """Whether a convolution has any result."""
-    p = call.params
-    if call.kind != "conv2d":
-        return True
-    return bool(output_side(*(np.array([float(p[n])]) for n in ("H", "R", "stride")))[0] >= 1)
 
 
 def name(call: Call) -> str:
@@ -172,9 +162,9 @@ class Samples:
 
 
 def samples_of(group: str, model: GpuModel, profiled: Sequence[Profiled]) -> Samples:
-    rows = [row for row in training_rows() if group_of(row.call.kind) == group]
+    rows = [row for row in training_rows() if group_of(row.call) == group]
     measured = {name(row.call): row.time_us for row in rows}
-    extra = [q for q in profiled if group_of(q.call.kind) == group and possible(q.call)]
+    extra = [q for q in profiled if group_of(q.call) == group]
     times = in_graphs(extra, measured) if extra else np.zeros(0)
     new = [i for i, q in enumerate(extra) if name(q.call) not in measured]
     calls = [row.call for row in rows] + [extra[i].call for i in new]
@@ -280,7 +270,7 @@ def main(wanted: Sequence[str]) -> None:
     document = json.loads(CORRECTIONS.read_text()) if CORRECTIONS.exists() else {}
     # A process that is forked would inherit locks of the threads that the first fit started.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for group in wanted or sorted({group for group, _ in MAKERS.values()}):
+        for group in wanted or sorted(SIZES):
             document.pop(group, None)
             found = correction(group, model, profiled, pool)
             if found is not None:

@@ -124,6 +124,31 @@ def _wild_conv(rng: np.random.Generator, dtype: str) -> Sizes:
     return {**sizes, "R": kernel, "stride": int(rng.choice([1, 1, 2])), "groups": groups}
 
 
+#: Sides of images within networks.
+NETWORK_SIDES = (7, 8, 10, 12, 14, 15, 16, 19, 20, 24, 28, 32, 38, 40, 48, 56, 64, 75, 80, 96, 112)
+LARGE_SIDES = (128, 150, 160, 192, 224, 256)
+
+
+def _network_conv(rng: np.random.Generator, dtype: str) -> Sizes:
+    """Multiples of 8 to 64 channels, or any, over usual or any images, in groups or not."""
+    sides = (*NETWORK_SIDES, *LARGE_SIDES)
+    side = int(rng.choice(sides)) if rng.random() < 0.6 else log_uniform(rng, 7, 256)
+    unit = int(rng.choice([1, 8, 16, 32, 64, 64]))
+    c, k = (max(1, round(log_uniform(rng, 8, 2048) / unit)) * unit for _ in range(2))
+    kernel, share, groups = int(rng.choice([1, 1, 3, 3, 3, 5, 7])), rng.random(), 1
+    if share < 0.15:
+        k = groups = c
+    elif share < 0.3:
+        groups = int(rng.choice([2, 3, 4, 8, 16, 32, 64]))
+        c, k = (-(-size // groups) * groups for size in (c, k))
+    elif share < 0.34:
+        c = int(rng.choice([1, 3, 3, 4]))
+    n = log_uniform(rng, 1, 256)
+    n = 1 << round(np.log2(n)) if rng.random() < 0.4 else n
+    sizes = {"N": int(n), "C": c, "H": side, "K": k, "R": kernel}
+    return {**sizes, "stride": int(rng.choice([1, 1, 1, 2])), "groups": groups}
+
+
 def _mixed(rng: np.random.Generator, kind: str) -> Sampler:
     """Of three points two as in networks and one of any sizes."""
     return (HARD_SAMPLERS if rng.random() < 1 / 3 else SAMPLERS)[kind]
@@ -203,6 +228,24 @@ def _varied(rng: np.random.Generator, kind: str) -> Sampler:
     return (HARD_SAMPLERS if share < (1 + GROUPED_SHARE) / 2 else SAMPLERS)[kind]
 
 
+#: Convolutions of all kinds, as many as there is time for.
+DENSE: Counts = {"conv2d": {"bf16": 9000, "fp16": 6000, "fp32": 5000}}
+
+#: By sampler, the share of a dense plan's convolutions.
+DENSE_SHARES: tuple[tuple[Sampler, float], ...] = (
+    (SAMPLERS["conv2d"], 0.3),
+    (_any_conv, 0.2),
+    (_network_conv, 0.25),
+    (_grouped_conv, 0.1),
+    (_wild_conv, 0.15),
+)
+
+
+def _dense(rng: np.random.Generator, kind: str) -> Sampler:
+    shares = [share for _, share in DENSE_SHARES]
+    return DENSE_SHARES[int(rng.choice(len(shares), p=shares))][0]
+
+
 #: Of the other calls so many are long, which is at least this, if peaks are reached.
 LONG_SHARE = 0.4
 LONG_US = 30.0
@@ -222,6 +265,7 @@ def _long(sampler: Sampler, kind: str, rng: np.random.Generator, dtype: str) -> 
 
 
 PLANS = {
+    "dense": Plan(counts=DENSE, sampler=_dense),
     "others": Plan(counts=OTHERS, sampler=_others),
     "typical": Plan(counts=TYPICAL, sampler=_mixed),
     "fresh": Plan(counts=FRESH, sampler=_mixed),

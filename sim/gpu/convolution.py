@@ -48,6 +48,16 @@ def conv_key(call: Call) -> str:
     return f"conv2d.{'large' if p['R'] >= LARGE_KERNEL else 'dense'}{size}"
 
 
+def correction_group(call: Call) -> str:
+    """Convolutions whose times are corrected together: a class belongs to one of these."""
+    p = call.params
+    if p["groups"] > 1:
+        return "depthwise" if p["groups"] == p["C"] == p["K"] else "grouped"
+    if BYTES[call.dtype] == 4:
+        return "fp32"
+    return "plain" if p["R"] == p["stride"] == 1 else "dense"
+
+
 def _depthwise_class(call: Call) -> str:
     p = call.params
     if p["C"] < CHANNEL_BYTES // 2 or p["R"] < p["stride"]:

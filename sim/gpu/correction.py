@@ -18,7 +18,7 @@ import numpy as np
 from sim.gpu.chip import Chip
 from sim.gpu.demand import Array, Call, Demand
 from sim.gpu.features import features, group_of
-from sim.gpu.trees import Trees, trees_of
+from sim.gpu.trees import Trees, loaded_trees, trees_of
 
 Corrections = Mapping[str, Trees]
 
@@ -31,9 +31,12 @@ TF32_SHARE = 0.5
 
 @cache
 def fitted_corrections() -> Corrections:
-    """Those of an H200, by group of kinds."""
-    text = (files("sim") / "gpu" / "data" / "h200_corrections.json").read_text()
-    return {group: trees_of(document) for group, document in json.loads(text).items()}
+    """Those of an H200, by group of kinds, or of convolutions."""
+    folder = files("sim") / "gpu" / "data"
+    documents = json.loads((folder / "h200_corrections.json").read_text())
+    with (folder / "h200_convolutions.npz").open("rb") as file:
+        convolutions = loaded_trees(file)
+    return {group: trees_of(each) for group, each in documents.items()} | convolutions
 
 
 def least_us(demand: Demand, calls: Sequence[Call], chip: Chip) -> Array:
@@ -53,8 +56,9 @@ def peak_rate(call: Call, chip: Chip) -> float:
 def factors(
     demand: Demand, calls: Sequence[Call], corrections: Corrections, chip: Chip
 ) -> Array | None:
-    """How much longer the calls take than ``demand`` says; they are of one kind."""
-    group = group_of(calls[0].kind)
+    """How much longer the calls take than ``demand`` says; they are of one class of
+    kernels, which are all of the same group."""
+    group = group_of(calls[0])
     if group is None or group not in corrections:
         return None
     time_us = demand.time_us()

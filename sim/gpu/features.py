@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from sim.gpu.chip import BYTES
-from sim.gpu.convolution import output_side
+from sim.gpu.convolution import correction_group, output_side
 from sim.gpu.demand import Array, Call, sizes
 from sim.gpu.products import RESULT_BYTES
 
@@ -25,6 +25,7 @@ HBM_BYTES_PER_US = 4.3e6
 RATE = 1400.0
 #: Rows that blocks of 128 threads work on at the same time.
 ROWS_AT_ONCE = 16 * SMS
+ROW_KINDS = ("row_softmax", "row_layernorm", "row_sum")
 #: Largest power of two that alignments are told apart by.
 MOST_ALIGNED = 32
 
@@ -41,6 +42,9 @@ TILES = (
     (64, 32, 64),
     (128, 256, 32),
 )
+
+#: Tiles whose last wave of a convolution is looked at.
+WAVES = ((64, 64), (128, 64), (64, 128), (256, 64), (128, 128), (256, 128))
 
 #: Tiles of products (rows, columns).
 PRODUCT_TILES = (
@@ -108,6 +112,11 @@ def _convolution(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
         "blocks of 64": np.ceil(pixels / 64) * np.ceil(width / 64) * groups,
         "blocks of 128": np.ceil(pixels / 128) * np.ceil(width / 128) * groups,
         "steps": r * r * np.ceil(padded[0] / 32),
+        "image": side**2,
+        "results of a group": pixels * width,
+        "multiply-adds in all": pixels * k * depth * r * r,
+        "blocks of 256x64": np.ceil(pixels / 256) * np.ceil(width / 64) * groups,
+        "blocks of 256x128": np.ceil(pixels / 256) * np.ceil(width / 128) * groups,
         "time": time_us,
     }
     tiles = _tile_times(pixels, padded, r, groups, size)
@@ -145,7 +154,12 @@ def _divisions(calls: Sequence[Call], padded: Sequence[Array]) -> dict[str, Arra
         "K aligned": aligned(k),
         "side aligned": aligned(side),
         "pixels aligned": aligned(pixels),
-        "wave of 128": _waves(np.ceil(pixels / 128) * np.ceil(width / 128) * groups),
+        "sum beyond 64": depth * r * r % 64,
+        "C beyond 64": c % 64,
+        "K beyond 64": k % 64,
+    } | {
+        f"wave of {rows}x{cols}": _waves(np.ceil(pixels / rows) * np.ceil(width / cols) * groups)
+        for rows, cols in WAVES
     }
 
 
@@ -273,20 +287,18 @@ def _rows(calls: Sequence[Call], time_us: Array) -> dict[str, Array]:
 Maker = Callable[[Sequence[Call], Array], dict[str, Array]]
 
 #: By the kinds of calls whose times are corrected: the group of the corrections, and features.
-MAKERS: dict[str, tuple[str, Maker]] = {
-    "conv2d": ("conv2d", _convolution),
-    "gemm": ("gemm", _product),
-    "bmm": ("bmm", _product),
-    "sdpa": ("sdpa", _attention),
-    "row_softmax": ("rows", _rows),
-    "row_layernorm": ("rows", _rows),
-    "row_sum": ("rows", _rows),
+MAKERS: dict[str, tuple[Callable[[Call], str], Maker]] = {
+    "conv2d": (correction_group, _convolution),
+    "gemm": (lambda call: "gemm", _product),
+    "bmm": (lambda call: "bmm", _product),
+    "sdpa": (lambda call: "sdpa", _attention),
+    **dict.fromkeys(ROW_KINDS, (lambda call: "rows", _rows)),
 }
 
 
-def group_of(kind: str) -> str | None:
-    """Which corrections a kind has, if any."""
-    return MAKERS[kind][0] if kind in MAKERS else None
+def group_of(call: Call) -> str | None:
+    """Which corrections a call has, if any."""
+    return MAKERS[call.kind][0](call) if call.kind in MAKERS else None
 
 
 def features(calls: Sequence[Call], time_us: Array) -> Features:

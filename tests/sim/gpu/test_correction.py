@@ -5,22 +5,26 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import lzma
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arch.load import load_architecture
 from kernels_ref.library.plans import planned_points
+from kernels_ref.measure.launched import fits
+from kernels_ref.measure.profiled import SHAPE, unseen_shapes
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import fitted_constants, gpu_model
+from sim.gpu.convolution import conv_key, correction_group
 from sim.gpu.correction import corrected, factors, fitted_corrections, least_us
 from sim.gpu.demand import Call, Demand
 from sim.gpu.features import features
 from sim.gpu.predict import GpuModel, load_of, predict
-from sim.gpu.trees import Trees, trees_of
+from sim.gpu.trees import Trees, loaded_trees, packed, saved_trees, trees_of
 
 #: x <= 1.5: 10, else y <= 0: 20, else 30; and a constant.
 DOCUMENT = {
@@ -59,16 +63,48 @@ def _walked(tree: list[list[float]], row: list[np.float32], number: int = 0) -> 
     return _walked(tree, row, int(low if below else high))
 
 
+def _walked_leaf(trees: Trees, row: list[np.float32], node: int) -> float:
+    while trees.low[node] != node:
+        below = row[trees.feature[node]] <= trees.threshold[node]
+        node = int(trees.low[node] if below else trees.high[node])
+    return float(trees.value[node])
+
+
 def test_the_shipped_trees_add_up_to_what_walking_them_gives(h200: GpuModel) -> None:
-    text = (files("sim") / "gpu" / "data" / "h200_corrections.json").read_text()
-    document: dict[str, Any] = json.loads(text)["conv2d"]
+    trees = fitted_corrections()["dense"]
     chosen = calls(280) * 2  # more than are evaluated at once
     found = features(chosen, np.linspace(3, 900, len(chosen)))
-    sums = fitted_corrections()["conv2d"].total(found)
+    sums = trees.total(found)
     for number in (0, 17, 511, 512, len(chosen) - 1):
-        row = [np.float32(found[name][number]) for name in document["features"]]
-        walked = sum(_walked(tree, row) for tree in document["trees"])
+        row = [np.float32(found[name][number]) for name in trees.names]
+        walked = sum(_walked_leaf(trees, row, int(root)) for root in trees.roots)
         assert sums[number] == pytest.approx(walked, abs=1e-4)
+
+
+def test_packed_trees_lead_to_the_same_leaves(tmp_path: Path) -> None:
+    """Also for features beside a threshold that single precision cannot tell."""
+    threshold = float(np.nextafter(np.float32(1.5), np.float32(2))) - 1e-9
+    trees = [[[0, threshold, 1, 2], [10.0], [1, 0.0, 3, 4], [20.0], [30.0]], [[0.25]]]
+    saved_trees(tmp_path / "trees.npz", ["x", "y"], {"some": packed(trees)})
+    with (tmp_path / "trees.npz").open("rb") as file:
+        found = loaded_trees(file)["some"]
+    above = np.nextafter(np.float32(1.5), np.float32(2))
+    x, y = np.array([1.5, above, above, -8.0]), np.array([9.0, 0.0, 0.1, 0.0])
+    assert found.total({"x": x, "y": y}) == pytest.approx([10.25, 20.25, 30.25, 10.25])
+    assert found.depth == 2
+
+
+def test_every_class_of_convolutions_is_of_one_group() -> None:
+    groups: dict[tuple[str, str], set[str]] = {}
+    for call in calls(280):
+        groups.setdefault((conv_key(call), call.dtype), set()).add(correction_group(call))
+    assert all(len(found) == 1 for found in groups.values())
+    assert {group for found in groups.values() for group in found} == set(fitted_corrections()) - {
+        "gemm",
+        "sdpa",
+        "bmm",
+        "rows",
+    }
 
 
 def _demand(model: GpuModel, chosen: list[Call]) -> Demand:
@@ -77,12 +113,13 @@ def _demand(model: GpuModel, chosen: list[Call]) -> Demand:
 
 
 def test_a_correction_multiplies_the_time_but_never_beats_the_peaks(h200: GpuModel) -> None:
-    chosen, trees = calls(80), fitted_corrections()["conv2d"]
+    trees = fitted_corrections()["dense"]
+    chosen = [call for call in calls(280) if correction_group(call) == "dense"]
     plain = _demand(replace(h200, corrections={}), chosen)
     before, least = plain.time_us(), least_us(plain, chosen, h200.chip)
 
     def by(log: float) -> Demand:
-        factor = factors(plain, chosen, {"conv2d": constant(log, trees)}, h200.chip)
+        factor = factors(plain, chosen, {"dense": constant(log, trees)}, h200.chip)
         assert factor is not None
         return corrected(plain, factor)
 
@@ -123,12 +160,47 @@ def test_profiled_calls_are_points_of_the_stated_plans() -> None:
     with gzip.open(str(path), "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     found = {(r["kind"], r["params"], r["dtype"]) for r in rows}
-    plans = [("profiled", 51), ("typical", 61), ("more", 31)]
     points = {
         (p.kind, json.dumps(p.params), p.dtype)
-        for plan, seed in plans
-        for p in planned_points(plan, seed)
+        for p in planned_points("profiled", 51)
+        if p.kind != "conv2d"
     }
-    assert len(found) == len(rows) > 30_000
-    assert len(points & found) > 0.97 * len(points) - 700
+    assert len(found) == len(rows) > 7_000
+    assert len(points & found) > 0.97 * len(points)
     assert all(float(r["longest_us"]) <= 1.001 * float(r["total_us"]) for r in rows)
+
+
+def _convolutions() -> list[dict[str, str]]:
+    path = files("kernels_ref") / "data" / "h200_convolutions.csv.xz"
+    with lzma.open(str(path), "rt", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_profiled_convolutions_are_points_of_the_stated_plans_and_no_unseen_ones() -> None:
+    rows = _convolutions()
+    found = {(r["dtype"], *(int(r[name]) for name in SHAPE)) for r in rows}
+    assert len(found) == len(rows) > 180_000
+    unseen = unseen_shapes([7777, 9001])
+    assert not unseen & {shape[1:] for shape in found}
+    drawn = [
+        (p.dtype, *(p.params[name] for name in SHAPE))
+        for p in planned_points("dense", 104)[:14_000]
+        if fits(p) and tuple(p.params[name] for name in SHAPE) not in unseen
+    ]
+    assert np.mean([point in found for point in drawn]) > 0.99
+
+
+def test_profiled_times_add_up() -> None:
+    """Kernels that run one after another are busy for the sum of their times, others for less."""
+    rows = _convolutions()[::7]
+    busy, total, longest, helpers = (
+        np.array([float(row[name]) for row in rows])
+        for name in ("busy_us", "total_us", "longest_us", "helpers_us")
+    )
+    kernels = np.array([int(row["kernels"]) for row in rows])
+    rounding = 1.011
+    assert (busy <= total * rounding).all()
+    assert (longest <= total * rounding).all()
+    assert (helpers <= total * rounding).all()
+    assert busy[kernels == 1] == pytest.approx(total[kernels == 1], rel=0.011)
+    assert (busy[kernels > 1] < 0.8 * total[kernels > 1]).mean() > 0.05
