@@ -95,11 +95,16 @@ def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: s
     assert wanted - len(points) <= 1
 
 
-def test_unseen_rows_are_all_of_their_plan_that_were_not_profiled_either() -> None:
-    points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points("fresh", 7777)}
+@pytest.mark.parametrize(
+    ("seed", "name"), [(7777, "h200_unseen_library.csv"), (9001, "h200_unseen2_library.csv")]
+)
+def test_unseen_rows_are_all_of_their_plan_that_were_not_profiled_either(
+    seed: int, name: str
+) -> None:
+    points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points("fresh", seed)}
     with gzip.open(str(DATA / "h200_profiled.csv.gz"), "rt", newline="") as file:
         profiled = {(r["kind"], r["params"], r["dtype"]) for r in csv.DictReader(file)}
-    found = {named(row) for row in read("h200_unseen_library.csv")}
+    found = {named(row) for row in read(name)}
     assert found == points - profiled
     assert len(points & profiled) <= 2
 

@@ -32,7 +32,9 @@ def run(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(metavar="all|train|held-out|two-gpus", help="Which of the shipped rows."),
+        typer.Option(
+            metavar="all|train|held-out|held-out-before|two-gpus", help="Which of the shipped rows."
+        ),
     ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst rows to show.")] = 10,
     efficiency: Annotated[
