@@ -162,6 +162,15 @@ def test_a_mask_is_read_by_the_softmax() -> None:
     assert [len(operator.inputs) for operator in workload.operators] == [2, 2, 2]
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_causal_mask_is_known_of_the_softmax(causal: bool) -> None:
+    def function(net: Function, q: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, q, q, is_causal=causal)
+
+    workload = imported(Function(function), torch.zeros(2, 4, 5, 8))
+    assert [operator.causal for operator in workload.operators] == [False, causal, False]
+
+
 def test_types_are_those_of_the_module_unless_replaced() -> None:
     layer = nn.Linear(8, 8).to(torch.bfloat16)
     kept = imported(layer, ROWS.to(torch.bfloat16))

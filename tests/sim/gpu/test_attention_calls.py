@@ -56,6 +56,13 @@ def test_an_imported_decoder_and_the_one_written_out_run_the_same_attention() ->
     assert written.useful_macs == imported.useful_macs
 
 
+@pytest.mark.parametrize("form", ["parts", "streaming"])
+def test_a_window_is_attention_of_as_many_keys_and_says_so(form: str) -> None:
+    found = attention_of(f"attention:heads=8,seq=2048,window=256,dtype=bf16,form={form}")
+    assert (found.call.params["Sq"], found.call.params["Skv"]) == (2048, 256)
+    assert "window of 256 keys" in found.note
+
+
 def test_what_a_mask_hides_is_neither_computed_nor_useful() -> None:
     whole, masked = (run(f"attention:seq=16384,causal={causal},{LONG}") for causal in (0, 1))
     assert 0.5 < masked.latency_ps / whole.latency_ps < 0.6
