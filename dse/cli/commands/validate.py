@@ -17,6 +17,7 @@ from dse.validation_plot import write_scatter
 from sim.devices.gpu import chip_of
 from sim.gpu.constants import gpu_model
 
+SPLIT_NAMES = "|".join(validation.SPLITS)
 #: Measurements of which some were made twice.
 SHIPPED = Path(str(validation.MEASURED / "h200_library.csv"))
 REPEATED = Path(str(validation.MEASURED / "h200_repeats.csv"))
@@ -32,7 +33,7 @@ def run(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(metavar="all|train|held-out|two-gpus", help="Which of the shipped rows."),
+        typer.Option(metavar=SPLIT_NAMES, help="Which of the shipped rows."),
     ] = None,
     worst: Annotated[int, typer.Option(help="How many of the worst rows to show.")] = 10,
     efficiency: Annotated[
