@@ -101,13 +101,13 @@ def test_further_rows_are_the_points_of_their_plan(plan: str, seed: int, name: s
 def test_unseen_rows_are_those_of_their_plan_and_were_not_profiled_either(
     seed: int, name: str
 ) -> None:
-    """Two of each plan's convolutions had been profiled when the rows were measured."""
+    """Two or three of each plan had been measured or profiled before."""
     points = {(p.kind, json.dumps(p.params), p.dtype) for p in planned_points("fresh", seed)}
     with gzip.open(str(DATA / "h200_profiled.csv.gz"), "rt", newline="") as file:
         profiled = {(r["kind"], r["params"], r["dtype"]) for r in csv.DictReader(file)}
     found = {named(row) for row in read(name)}
     assert found <= points - profiled
-    assert len(points - found) <= 2
+    assert len(points - found) <= 3
 
 
 @pytest.mark.parametrize(
