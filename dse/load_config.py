@@ -74,6 +74,7 @@ class _Draft:
         self._sampler(data.get("sampler", "bayes"))
         self._flat(data)
         self._mapped(data)
+        self._fused_alike(data)
 
     def _attempt(self, path: KeyPath, action: Callable[[], object]) -> bool:
         """Runs ``action``; its input errors become findings at ``path``."""
@@ -236,6 +237,18 @@ class _Draft:
         if family_named(self.architecture.family).brings_kernels:
             reason = "runs kernels of a library, which nothing maps: leave it out"
             self.wrong.append(Finding(("mapping",), f"{self.architecture.name} {reason}"))
+
+    def _fused_alike(self, data: Mapping[str, Any]) -> None:
+        """On several cores operators are fused; designs of one core must be as well, or the
+        comparison is of schedules and not of cores."""
+        mapping = data.get("mapping")
+        fused = isinstance(mapping, Mapping) and mapping.get("fusion") is True
+        counts = [v for p in self.parameters if p.path == "cores" for v in p.values]
+        if 1 in counts and len(counts) > 1 and not fused:
+            message = (
+                "operators are fused on several cores, and on one with mapping: {fusion: true}"
+            )
+            self.wrong.append(Finding(("parameters", "cores"), f"{message}; add that"))
 
 
 def _check_network(spec: str) -> None:

@@ -99,7 +99,7 @@ class Comparison:
 def read_rows(path: Path) -> tuple[list[Measured], list[str]]:
     """Rows of a CSV and what was ignored in it; ``InputError`` with every row that is wrong."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets write a byte-order mark
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(Problem(f"cannot read '{path}': {error}", where="--csv")) from error
     reader = csv.DictReader(text.splitlines())
@@ -110,6 +110,10 @@ def read_rows(path: Path) -> tuple[list[Measured], list[str]]:
     if missing:
         columns = "column" if len(missing) == 1 else "columns"
         message = f"no {columns} {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
+        raise InputError(Problem(message, where=str(path)))
+    twice = sorted({n for n in reader.fieldnames if reader.fieldnames.count(n) > 1})
+    if twice:
+        message = f"the first line names {', '.join(twice)} more than once"
         raise InputError(Problem(message, where=str(path)))
     rows, problems = [], []
     ignored: set[tuple[str, str]] = set()
@@ -144,9 +148,14 @@ def _row(line: Mapping[str, str], number: int, ignored: set[tuple[str, str]]) ->
     if not isinstance(params, dict):
         raise ValueError(f"params is {line['params']!r}, a JSON object is needed")
     ignored |= {(kind, name) for name in params if name not in _known(kind)}
-    checked = {name: _size(kind, name, params) for name in PARAMS[kind]}
+    missing = [f"'{name}'" for name in PARAMS[kind] if name not in params]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        needed = ", ".join(PARAMS[kind])
+        raise ValueError(f"{kind} needs {needed}; {', '.join(missing)} {are} missing")
+    checked = {name: _size(name, params[name]) for name in PARAMS[kind]}
     checked |= {
-        name: _size(kind, name, params) for name in OPTIONAL.get(kind, ()) if name in params
+        name: _size(name, params[name]) for name in OPTIONAL.get(kind, ()) if name in params
     }
     _divides(checked)
     call = Call(kind=kind, params=checked, dtype=dtype)
@@ -198,10 +207,7 @@ def _known(kind: str) -> tuple[str, ...]:
     return (*PARAMS[kind], *OPTIONAL.get(kind, ()))
 
 
-def _size(kind: str, name: str, params: Mapping[str, Any]) -> Any:
-    if name not in params:
-        raise ValueError(f"{kind} needs {', '.join(PARAMS[kind])}; '{name}' is missing")
-    value = params[name]
+def _size(name: str, value: object) -> Any:
     if name == "model":
         model = str(value).lower().replace("_", "-")
         if model not in LAYERS:

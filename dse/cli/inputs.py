@@ -11,6 +11,9 @@ from typing import Any
 from arch.errors import InputError, Problem, unknown
 from arch.strict_yaml import parse_value
 
+#: Forms that plots are written in.
+PICTURES = (".png", ".svg")
+
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """``value`` if it is one of ``allowed``."""
@@ -52,6 +55,13 @@ def output_file(option: str, path: Path) -> Path:
     if not path.exists():
         _try(option, path, parent)
     return path
+
+
+def picture_file(option: str, path: Path) -> Path:
+    """As ``output_file``, of a form that pictures have."""
+    if path.suffix not in PICTURES:
+        raise InputError(Problem(f"'{path}' must end in {' or '.join(PICTURES)}", where=option))
+    return output_file(option, path)
 
 
 def output_folder(option: str, path: Path) -> Path:

@@ -37,9 +37,7 @@ class Pictures:
         if window is not None and trace is None:
             raise _wrong("--trace-window", "is for --trace FILE, which is missing")
         if timeline is not None:
-            inputs.output_file("--timeline", timeline)
-            if timeline.suffix not in (".png", ".svg"):
-                raise _wrong("--timeline", f"'{timeline}' must end in .png or .svg")
+            inputs.picture_file("--timeline", timeline)
             if trace is not None and trace.resolve() == timeline.resolve():
                 raise _wrong("--timeline", f"'{timeline}' is the file of --trace too")
         return cls(

@@ -63,6 +63,7 @@ USAGE = (
     bad("overlap --workload stream:bytes=3", "'stream': ", "only dse simulate"),
     bad("recompute --workload stream:bytes=3", "'stream': ", "only dse simulate"),
     bad("show stream", "'stream': ", "only dse simulate"),
+    bad("validate h200 --plot {tmp}/a.foo", "--plot", "must end in .png or .svg"),
     bad("simulate --arch hbm2_8ch --workload streem:bytes=3", "did you mean 'stream'?"),
     bad(f"{SIMULATE} --timeline /proc/x.png", "--timeline: cannot write '/proc/x.png'", "/proc"),
     bad("search quick --out /proc/x", "--out: cannot write '/proc/x'", "takes no files"),

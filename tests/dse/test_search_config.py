@@ -95,6 +95,10 @@ def parameter(form: Any, path: str = "gbuf.size") -> dict[str, Any]:
 
 
 BAD = [
+    (
+        {"arch": "quad_core", "parameters": {"cores": {"choices": [1, 4]}}},
+        "parameters.cores: operators are fused on several cores.*fusion: true",
+    ),
     ({"name": "a b"}, "name: 'a b' is not a name: letters, digits"),
     ({"arch": "edge_npv"}, "arch: .*did you mean 'edge_npu'"),
     ({"arch": None}, "arch: this required key is missing"),

@@ -52,6 +52,7 @@ def test_unknown_sizes_are_ignored_with_a_warning(tmp_path: Path) -> None:
     [
         (row("gem", {"M": 1, "N": 1, "K": 1}), "gemm"),
         (row("gemm", {"M": 1, "N": 1}), "'K' is missing"),
+        (row("gemm", {"m": 1, "N": 1}), "'M', 'K' are missing"),
         (row("gemm", {"M": 1, "N": 1, "K": 0}), "at least 1"),
         (row("gemm", {"M": 1, "N": 1, "K": 1}, dtype="bfp16"), "bf16"),
         (row("gemm", {"M": 1, "N": 1, "K": 1}, time_us=0), "above 0"),
@@ -70,6 +71,20 @@ def test_a_wrong_row_says_where_and_what_is_allowed(tmp_path: Path, bad: str, sa
     with pytest.raises(InputError, match=says) as caught:
         validation.read_rows(file)
     assert f"{file}:3" in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path: Path) -> None:
+    plain = write(tmp_path / "a.csv", row("gemm", {"M": 64, "N": 64, "K": 64}))
+    marked = tmp_path / "b.csv"
+    marked.write_text(plain.read_text(), encoding="utf-8-sig")
+    assert validation.read_rows(marked) == validation.read_rows(plain)
+
+
+def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('kind,params,dtype,t_graph_us,t_graph_us\new_add,"{""n"": 64}",bf16,5,9\n')
+    with pytest.raises(InputError, match="t_graph_us more than once"):
+        validation.read_rows(file)
 
 
 def test_a_file_without_rows_or_columns_says_what_is_needed(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def run(
     inputs.positive("--worst", worst)
     _check_factors(efficiency, overhead)
     if plot is not None:
-        inputs.output_file("--plot", plot)
+        inputs.picture_file("--plot", plot)
     model = gpu_model(chip_of(load_architecture(device), efficiency))
     rows, warnings = validation.read_rows(csv) if csv else validation.shipped(chosen)
     found = validation.compare(rows, model, warnings, overhead)
