@@ -19,7 +19,7 @@ from dse.executor import Executor, PointError, executor_for
 from dse.samplers import make_sampler
 from dse.samplers.base import Round, Suggestion, known_points, observations, propose, round_seed
 from dse.store import Store, load_study, product_version
-from dse.study import Study
+from dse.study import EXHAUSTED, Study
 from dse.trial import Trial, TrialState
 from mapper.workload.graph import Workload
 from mapper.workload.load import load_workload
@@ -110,7 +110,7 @@ class _Loop:
             asked = self._round(first, done)
             self._evaluate({n: a for n, a in asked.items() if n <= self.config.trials}, done)
             if len(asked) < self.config.batch:
-                return "exhausted"
+                return EXHAUSTED
         return "budget"
 
     def _round(self, first: int, done: Mapping[int, Trial]) -> dict[int, _Asked]:

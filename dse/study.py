@@ -11,6 +11,9 @@ from dse.pareto import non_dominated
 from dse.space import Space
 from dse.trial import Trial
 
+#: Why a search ended: every point of the space was evaluated.
+EXHAUSTED = "exhausted"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:

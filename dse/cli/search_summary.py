@@ -13,7 +13,7 @@ from dse.quantities import Quantity
 from dse.report.designs import START, Design, label, nearest_misses, recommended
 from dse.report.evidence import Evidence
 from dse.report.settings import all_paths, setting, with_workload
-from dse.study import Study
+from dse.study import EXHAUSTED, Study
 from dse.trial import Trial
 
 #: The fidelity that ``dse simulate`` uses unless told otherwise.
@@ -25,11 +25,11 @@ def print_summary(console: Console, study: Study, evidence: Evidence, seconds: f
 
     Their latency is shown at event fidelity too, which ``dse simulate`` uses.
     """
-    feasible = sum(trial.feasible for trial in study.trials)
+    left = "; no other design is left" if study.stopped == EXHAUSTED else ""
     console.print(
-        f"{study.config.name}: {len(study.trials):,} of {study.config.space.size:,} designs "
-        f"evaluated in {seconds:.0f} s ({study.cost_model_calls:,} cost model calls); "
-        f"{feasible:,} feasible, {len(study.pareto())} on the front"
+        f"{study.config.name}: the start and {len(study.trials):,} of {study.config.space.size:,} "
+        f"designs evaluated in {seconds:.0f} s ({study.cost_model_calls:,} cost model calls){left};"
+        f" {len(study.feasible):,} feasible, {len(study.pareto())} on the front"
     )
     designs = recommended(study.feasible, study.objective_keys)
     if not designs:

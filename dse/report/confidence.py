@@ -83,12 +83,13 @@ def _budget(case: Case) -> Finding:
     reasons = infeasible_reasons(study)
     bad = sum(r.count for r in reasons)
     causes = f" ({', '.join(f'{r.limit} {r.count}' for r in reasons)})" if reasons else ""
+    covered = min(1.0, (done + bool(study.start.overrides)) / size)  # the start may be in the space
+    exhausted = covered == 1.0
     text = (
-        f"{done:,} of {display.plural(asked, 'trial')} run, {done - bad:,} feasible, "
-        f"{bad:,} infeasible{causes}. They cover {display.percent(done / size)} of the "
-        f"{size:,} designs in the space."
+        f"{done:,} of {display.plural(asked, 'trial')} run beside the start, {done - bad:,} "
+        f"feasible, {bad:,} infeasible{causes}. With the start they cover "
+        f"{display.percent(covered)} of the {size:,} designs in the space."
     )
-    exhausted = done >= size
     if exhausted:
         text += " Every design was evaluated: the front is exact for these models."
     ended = exhausted or done >= asked

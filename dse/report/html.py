@@ -17,6 +17,7 @@ from dse.report.evidence import WorkloadSummary
 from dse.report.figures.cores import tracks_of
 from dse.report.figures.style import Rendered
 from dse.report.importance import FEWEST_TRIALS, METHOD
+from dse.study import EXHAUSTED
 
 CONTENTS = (
     ("question", "Question"),
@@ -44,7 +45,7 @@ ABSENT = {
 
 ENDINGS = {
     "budget": "ended at its budget",
-    "exhausted": "ended because every design of the space was evaluated",
+    EXHAUSTED: "ended because every design of the space was evaluated",
     "interrupted": "was interrupted: this is what there was at that moment",
     "running": "is still running: this is an intermediate report",
 }
