@@ -55,5 +55,5 @@ def test_the_table_of_a_deep_network_adds_up(dse: Dse) -> None:
     total = re.search(r"MACs +([\d,]+)", done.out)
     assert total is not None
     assert sum(macs) == int(total.group(1).replace(",", ""))
-    assert "layers.0-23.attention.q " in done.out
+    assert "layers.0-23.attention.qkv " in done.out
     assert len(done.out.splitlines()) < 50

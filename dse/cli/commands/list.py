@@ -18,7 +18,7 @@ from dse.cli.console import print_json, results, table
 from mapper.workload.load import FILES, OPERATORS, listings, other_names, public_name
 from mapper.workload.parameters import Parameter
 
-#: Columns of a terminal or of a page, whatever is wider is wrapped.
+#: Columns of a terminal, whatever is wider is wrapped.
 WIDEST = 100
 
 #: Of what is allowed: more characters are printed once.
@@ -111,7 +111,8 @@ def _print_groups(entries: Sequence[Entry]) -> None:
 
 def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console = results()
-    console.print(table("", columns, rows), width=min(console.width, WIDEST))
+    width = min(console.width, WIDEST) if console.is_terminal else None  # lines of files are whole
+    console.print(table("", columns, rows), width=width)
 
 
 def _print_parameters(entry: Entry) -> None:
