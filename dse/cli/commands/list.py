@@ -98,21 +98,23 @@ def _kinds(entries: Sequence[Entry]) -> str:
 
 
 def _print_groups(entries: Sequence[Entry]) -> None:
-    """A table for each group, all as wide as each other."""
+    """A table for each group, with names in one column; in files, an entry is one line."""
     console = results()
+    widest = WIDEST if console.is_terminal else console.width
     width = max(len(entry.name) for entry in entries)
     for group, each in groupby(entries, lambda entry: entry.group):
         rows = [(entry.name.ljust(width), entry.description) for entry in each]
         heading = f"{group} ({len(rows)})" if group else "name"
-        _print_table((heading, "description"), rows)
+        _print_table((heading, "description"), rows, widest)
     if entries[0].group:
         console.print("Parameters of one of them: dse list workloads NAME")
 
 
-def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], widest: int = WIDEST
+) -> None:
     console = results()
-    width = min(console.width, WIDEST) if console.is_terminal else None  # lines of files are whole
-    console.print(table("", columns, rows), width=width)
+    console.print(table("", columns, rows), width=min(console.width, widest))
 
 
 def _print_parameters(entry: Entry) -> None:
