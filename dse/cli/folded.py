@@ -6,12 +6,13 @@ import re
 from collections import Counter
 
 from mapper.workload.graph import Workload
+from mapper.workload.output_path import without_place
 
 _NUMBER = re.compile(r"\d+")
 #: Of a name, not of a size.
 _NUMBERED = re.compile(r"(?<=[A-Za-z])(?:_\d+)+\b")
 #: What follows is the operator that does it.
-_PLACE = re.compile(r" (?:on the output path of|applied by) .*")
+_APPLIED = re.compile(r" applied by .*")
 
 
 def folded_summary(workload: Workload) -> str:
@@ -34,4 +35,4 @@ def folded_lines(workload: Workload) -> list[str]:
 def _reason(note: str) -> str:
     """The note without the names of what it is about, and without numbers in names."""
     what = note.partition(": ")[2] or note
-    return _NUMBERED.sub("", _PLACE.sub("", what).partition(", ")[0])
+    return _NUMBERED.sub("", _APPLIED.sub("", without_place(what)).partition(", ")[0])

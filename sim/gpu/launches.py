@@ -12,7 +12,6 @@ products.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +20,12 @@ from itertools import takewhile
 from arch.errors import InputError, Problem
 from mapper.workload.graph import Workload
 from mapper.workload.operators import Operator
+from mapper.workload.output_path import (
+    BIAS_ADDED,
+    SCALE_AND_SHIFT,
+    OnOutputPath,
+    on_output_paths,
+)
 from sim.gpu.attention_call import (
     CHUNK,
     FUSED_ATTENTION,
@@ -41,11 +46,8 @@ from sim.gpu.moving import LOOKUP, STREAMED_BYTES, in_order_of, moving, touched
 FUSED, EAGER = "fused", "eager"
 #: The one structure of zeros that tensor cores have instructions for.
 SPARSE = "2:4"
-#: A note of an importer: what became part of the operator that it names last.
-FOLDED = re.compile(r"(?P<what>.+): (?P<why>.+) on the output path of (?P<operator>\S+)")
-BIAS = "bias added"
 #: The kernel of its own that it would be; everything else goes over the tensor as a clamp does.
-EAGER_KINDS = {"scale and shift merged": "batch_norm", BIAS: "bias"}
+EAGER_KINDS = {SCALE_AND_SHIFT: "batch_norm", BIAS_ADDED: "bias"}
 #: In the name of a kernel that goes over another one's result.
 AFTER = " / "
 
@@ -252,25 +254,23 @@ def _with_sum(workload: Workload, launch: Launch, added: Operator, convolution: 
     return replace(launch, name=name, beside_bytes=beside)
 
 
-def _eager_kernels(workload: Workload) -> dict[str, list[str]]:
+def _eager_kernels(workload: Workload) -> dict[str, list[OnOutputPath]]:
     """By operator what the importer folded into it, in order."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for note in workload.folded:
-        if (match := FOLDED.fullmatch(note)) is not None:
-            found[match["operator"]].append(f"{match['what']}: {match['why']}")
+    found: dict[str, list[OnOutputPath]] = defaultdict(list)
+    for folded in on_output_paths(workload):
+        found[folded.operator].append(folded)
     return found
 
 
 def _following(
-    operator: Operator, workload: Workload, folded: Sequence[str], launch: Launch
+    operator: Operator, workload: Workload, done: Sequence[OnOutputPath], launch: Launch
 ) -> Iterator[Launch]:
     """Kernels after one that go over its result, each reading and writing it."""
     kinds = Counter[str]()
-    for note in folded:
-        what, _, why = note.partition(": ")
-        if why == BIAS and not is_convolution(operator):
+    for folded in done:
+        if folded.why == BIAS_ADDED and not is_convolution(operator):
             continue
-        short = what.rpartition(".")[2]
+        short = folded.what.rpartition(".")[2]
         kinds[short] += 1
         again = f" {kinds[short]}" if kinds[short] > 1 else ""
         dtype = wide(_dtype(workload, operator))
@@ -279,7 +279,7 @@ def _following(
         yield Launch(
             name=f"{launch.name}{AFTER}{short}{again}",
             call=Call(
-                kind=EAGER_KINDS.get(why, "clamp"),
+                kind=EAGER_KINDS.get(folded.why, "clamp"),
                 params={"n": elements, "moved": moved},
                 dtype=dtype,
             ),

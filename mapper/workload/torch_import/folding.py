@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from mapper.workload.output_path import BIAS_ADDED, output_path_note
 from mapper.workload.torch_import.draft import DraftOperator
 from mapper.workload.torch_import.registry import Call, Value
 from mapper.workload.torch_import.storage import View
@@ -40,9 +41,8 @@ def zeros_read_beyond_the_edge(node: Node) -> list[int] | None:
 def note_bias(call: Call, bias: View | None) -> None:
     """A bias initializes the accumulator or is added while results are written."""
     if bias is not None:
-        call.draft.folded.append(
-            f"{bias.storage.name}: bias added on the output path of {call.name}"
-        )
+        note = output_path_note(f"{bias.storage.name}: {BIAS_ADDED}", call.name)
+        call.draft.folded.append(note)
 
 
 def fold_into_producer(call: Call, argument: str, what: str) -> Value | None:
@@ -54,7 +54,7 @@ def fold_into_producer(call: Call, argument: str, what: str) -> Value | None:
     producer: DraftOperator | None = call.sole_producer(argument)
     if producer is None or producer.kernel.operation == "copy":
         return None
-    call.draft.folded.append(f"{what} on the output path of {producer.name}")
+    call.draft.folded.append(output_path_note(what, producer.name))
     view: View = call[argument]
     # A single element may get an axis from a constant.
     same = view.shape == call.shape or math.prod(view.shape) != math.prod(call.shape)

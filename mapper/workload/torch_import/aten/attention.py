@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mapper.workload.output_path import output_path_note
 from mapper.workload.torch_import.aten.contraction import Product, batch_dims, emit_product
 from mapper.workload.torch_import.aten.normalization import MASKED_SOFTMAX_OPS, SOFTMAX_OPS
 from mapper.workload.torch_import.draft import pointwise
@@ -39,7 +40,7 @@ def lower_attention(call: Call) -> Value:
             output_dims=(*heads_of_query, "M", "L"),
         ),
     )
-    call.draft.folded.append(f"scale of the scores on the output path of {path}.scores")
+    call.draft.folded.append(output_path_note("scale of the scores", f"{path}.scores"))
     weights = _softmax(call, f"{path}.softmax", scores)
     context = emit_product(
         call,

@@ -5,6 +5,7 @@ Scalar operations an element are counted from the formulas; what happens once a 
 
 from __future__ import annotations
 
+from mapper.workload.output_path import SCALE_AND_SHIFT
 from mapper.workload.torch_import.draft import pointwise
 from mapper.workload.torch_import.folding import fold_into_producer
 from mapper.workload.torch_import.registry import Call, Value, lowers
@@ -58,7 +59,7 @@ def lower_batch_norm(call: Call) -> Value:
     """Merged into the weights and bias of the contraction before it, where there is one."""
     producer = call.sole_producer("input")
     if producer is not None and producer.kernel.operation == "mac":
-        folded = fold_into_producer(call, "input", f"{call.name}: scale and shift merged")
+        folded = fold_into_producer(call, "input", f"{call.name}: {SCALE_AND_SHIFT}")
         assert folded is not None
         return folded
     return _channel_norm(call, "batch_norm", 0)

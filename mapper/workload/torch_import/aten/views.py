@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arch.datatypes import bits_of
+from mapper.workload.output_path import output_path_note
 from mapper.workload.torch_import.registry import Call, Value, lowers
 from mapper.workload.torch_import.storage import (
     View,
@@ -56,7 +57,7 @@ def lower_conversion(call: Call) -> Value:
     source = _source(call)
     producer = call.sole_producer("self")
     if producer is not None and bits_of(call.dtype) < bits_of(source.storage.dtype):
-        note = f"{call.name}: converted to {call.dtype} on the output path of {producer.name}"
+        note = output_path_note(f"{call.name}: converted to {call.dtype}", producer.name)
         call.draft.folded.append(note)
         source.storage.dtype = call.dtype
     elif source.storage.dtype != call.dtype:
