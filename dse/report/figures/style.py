@@ -63,6 +63,10 @@ RC: Any = {
 }
 
 
+#: Of raster files. Widths of texts do not scale with it, so the layout must be made at the same.
+DPI = 150
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
     """A figure as files; ``svg`` is a whole document, ``inline`` fits into a page."""
@@ -77,7 +81,7 @@ def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
     """An empty figure with automatic layout; to be drawn on within the style."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width_in, height_in), layout="constrained")
+    return Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
 
 
 def render(name: str, figure: Figure) -> Rendered:
@@ -89,7 +93,7 @@ def render(name: str, figure: Figure) -> Rendered:
     figure.set_layout_engine("none")
     vector, raster = io.StringIO(), io.BytesIO()
     figure.savefig(vector, format="svg", metadata={"Date": None})
-    figure.savefig(raster, format="png", dpi=150, metadata={"Software": None})
+    figure.savefig(raster, format="png", dpi=DPI, metadata={"Software": None})
     svg = vector.getvalue()
     return Rendered(name=name, svg=svg, png=raster.getvalue(), inline=_inline(name, svg))
 
