@@ -50,14 +50,28 @@ def _limited(asked: Mapping[str, Any], architecture: Architecture) -> Architectu
     given = {name: value for name, value in limits.items() if value is not None}
     if not given:
         return architecture
-    option = f"--{next(iter(given)).replace('_', '-')}"
+    option = _option(next(iter(given)))
     _check_planned(option, architecture)
     planner = core_of(architecture).kernels.planner
     if planner != "optimal":
         message = f"planner {planner} has no choice; limits are for --planner optimal"
         raise InputError(Problem(message, where=option))
-    software = _software(architecture)
-    return architecture.with_overrides({f"{software}.{name}": v for name, v in given.items()})
+    for name, value in given.items():
+        architecture = _with_limit(architecture, name, value)
+    return architecture
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _with_limit(architecture: Architecture, name: str, value: object) -> Architecture:
+    """What is wrong with the value is said of the option, which is what the user wrote."""
+    try:
+        return architecture.with_overrides({f"{_software(architecture)}.{name}": value})
+    except InputError as error:
+        problems = [Problem(problem.message, where=_option(name)) for problem in error.problems]
+        raise InputError(problems) from error
 
 
 def _software(architecture: Architecture) -> str:

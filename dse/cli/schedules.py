@@ -68,6 +68,11 @@ def print_cores(console: Console, placed: PlacedRun) -> None:
     for name, text in placement_totals(found, run):
         console.print(f"  {name:<12} {text}")
     console.print(table("", CORE_COLUMNS, core_rows(run)))
+    console.print(
+        "Units of different cores run at the same time, so shares may add up to more than 100 %; "
+        "they leave out what a unit waits for the port.",
+        soft_wrap=True,
+    )
 
 
 def placement_totals(found: OnCores, run: CoresRun) -> Iterator[tuple[str, str]]:

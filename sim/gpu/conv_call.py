@@ -168,7 +168,9 @@ def _differences(shape: Shape, taps: int) -> list[str]:
     if shape.is_square and taps > 1:
         paddings = {-window.offset for window in shape.windows if window.dilation == 1}
         if paddings - {taps // 2}:
-            notes.append(f"padding other than {taps // 2}: as what gives the same result's size")
+            notes.append(
+                f"padding is not {taps // 2} all round: as a call with a result of the same size"
+            )
     return notes
 
 

@@ -74,7 +74,8 @@ def test_what_does_not_fit_says_what_would(dse: Dse) -> None:
     ("arguments", "message"),
     [
         ((*RUN[:-1], "tflm", "--ram-limit", "64 KiB"), "limits are for --planner optimal"),
-        ((*RUN, "--latency-limit", "fast"), "latency_limit"),
+        ((*RUN, "--latency-limit", "fast"), "--latency-limit: "),
+        ((*RUN, "--ram-limit", "10KB"), "--ram-limit: unknown unit 'KB'"),
         (("simulate", "-a", "edge_npu", "-w", "mlperf_kws", "--tradeoffs"), "whose memory nobody"),
     ],
 )
