@@ -13,7 +13,7 @@ products.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -39,8 +39,7 @@ from sim.gpu.chip import BYTES
 from sim.gpu.conv_call import TRANSPOSED, convolution_call, is_convolution, shape_of
 from sim.gpu.demand import Call
 from sim.gpu.formats import product_format, spared_weights, wide
-from sim.gpu.launch import Launch as Launch
-from sim.gpu.launch import noted
+from sim.gpu.launch import Launch, noted
 from sim.gpu.moving import LOOKUP, STREAMED_BYTES, in_order_of, moving, touched
 
 FUSED, EAGER = "fused", "eager"
@@ -61,8 +60,8 @@ def launches(workload: Workload, epilogues: str = FUSED) -> Iterator[Launch]:
         if group[0].name in done:
             continue
         *before, launch = _launches_of(workload, group, note)
-        if group[0].name in sums:
-            launch = _with_sum(workload, launch, sums[group[0].name], group[0])
+        if group[-1].name in sums:
+            launch = _with_sum(workload, launch, sums[group[-1].name], group[-1])
         yield from before
         yield launch
         yield from _following(group[-1], workload, after.get(group[-1].name, []), launch)
@@ -180,6 +179,8 @@ def _product(workload: Workload, operator: Operator) -> Launch:
     if size["b"] > 1:
         call = Call(kind="bmm", params={"B": size["b"], **params}, dtype=wide(dtype))
     launch = Launch(name=operator.name, call=call, macs=operator.macs, note=note)
+    if call.dtype != dtype:
+        launch = noted(launch, f"batch in {dtype}: in {call.dtype}, as libraries have batches")
     if _is_sparse(workload, operator):
         return _sparse(workload, launch)
     if note:
@@ -223,17 +224,22 @@ def _dtype(workload: Workload, operator: Operator) -> str:
 
 
 def _residual_sums(workload: Workload) -> dict[str, Operator]:
-    """By convolution the sum that its epilogue can do: the only reader of what it computes, and the
-    other operand is there already."""
+    """By convolution (the last phase of one) the sum that its epilogue can do: the only reader of
+    what it computes, which is no result of the network, and the other operand is there already."""
     readers = Counter(access.tensor for o in workload.operators for access in o.inputs)
     written: dict[str, Operator] = {}
     found: dict[str, Operator] = {}
     for operator in workload.operators:
         last = _last_written(operator, written)
-        if last is not None and is_convolution(last) and readers[last.output.tensor] == 1:
+        if last is not None and is_convolution(last) and _is_read_once(workload, last, readers):
             found.setdefault(last.name, operator)
         written[operator.output.tensor] = operator
     return found
+
+
+def _is_read_once(workload: Workload, writer: Operator, readers: Mapping[str, int]) -> bool:
+    name = writer.output.tensor
+    return readers[name] == 1 and workload.tensor(name).kind == "activation"
 
 
 def _last_written(operator: Operator, written: dict[str, Operator]) -> Operator | None:

@@ -80,6 +80,10 @@ def _node(node: Sequence[float], first: int, own: int) -> tuple[float, float, fl
     return feature, threshold, first + low, first + high, 0.0
 
 
+#: What the numbers of packed nodes and thresholds have room for.
+MOST_NODES, MOST_THRESHOLDS = 255, 65_536
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
     """Trees in few bytes: a row per inner node (feature, position of the threshold, children), with
@@ -100,6 +104,9 @@ def packed(trees: Sequence[Sequence[Sequence[float]]]) -> Packed:
     rows = [row for tree, count in zip(trees, inner, strict=True) for row in _numbered(tree, count)]
     feature, threshold, low, high = np.array(rows, dtype=np.float64).T
     thresholds, place = np.unique(_rounded_down(threshold), return_inverse=True)
+    if max(low.max(), high.max()) > MOST_NODES or len(thresholds) > MOST_THRESHOLDS:
+        allowed = f"allowed {MOST_NODES} nodes in a tree, {MOST_THRESHOLDS} thresholds in all"
+        raise ValueError(f"trees are too large to be packed; {allowed}")
     return Packed(
         inner=np.array(inner, dtype=np.uint8),
         feature=feature.astype(np.uint8),

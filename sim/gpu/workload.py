@@ -14,9 +14,12 @@ from sim.gpu.correction import peak_rate
 from sim.gpu.demand import Array, Call
 from sim.gpu.event import block_times
 from sim.gpu.formats import with_formats
-from sim.gpu.launches import FUSED, Launch, launches
+from sim.gpu.launch import Launch, noted
+from sim.gpu.launches import FUSED, launches
 from sim.gpu.power import Load, Machine, steady
 from sim.gpu.predict import GpuModel, load_of
+
+AT_PEAK = "the peak of the tensor cores or the HBM, which the kernel model would exceed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +60,16 @@ def run_workload(workload: Workload, model: GpuModel, epilogues: str = FUSED) ->
     peak = np.array([launch.useful_macs / _rate(launch.call, model.chip) for launch in chosen])
     roof = np.maximum(peak * slowdown, demand.hbm_bytes / model.chip.hbm_bytes_per_us)
     # Constants fitted on an H200 may promise more than the peaks of another GPU.
-    times = np.maximum(demand.time_us(slowdown), roof)
+    promised = demand.time_us(slowdown)
+    times = np.maximum(promised, roof)
+    at_peak = promised < roof * (1 - 1e-9)
     energy = model.machine.energy_uj(load, np.full_like(times, slowdown), times)
     blocks = [block_times(demand, number, slowdown, model.chip) for number in range(len(calls))]
     return GpuRun(
-        launches=chosen,
+        launches=tuple(
+            noted(launch, AT_PEAK if is_at_peak else "")
+            for launch, is_at_peak in zip(chosen, at_peak, strict=True)
+        ),
         least_us=_least(roof, times, energy, model),
         times_us=times,
         event_us=np.maximum(times, [found.time_us for found in blocks]),

@@ -55,14 +55,6 @@ def test_a_call_ends_at_the_leaf_that_its_features_lead_to(x: float, y: float, l
     assert found == pytest.approx([leaf + 0.25])
 
 
-def _walked(tree: list[list[float]], row: list[np.float32], number: int = 0) -> float:
-    if len(tree[number]) == 1:
-        return tree[number][0]
-    feature, threshold, low, high = tree[number]
-    below = row[int(feature)] <= np.float32(threshold)
-    return _walked(tree, row, int(low if below else high))
-
-
 def _walked_leaf(trees: Trees, row: list[np.float32], node: int) -> float:
     while trees.low[node] != node:
         below = row[trees.feature[node]] <= trees.threshold[node]
@@ -204,3 +196,13 @@ def test_profiled_times_add_up() -> None:
     assert (helpers <= total * rounding).all()
     assert busy[kernels == 1] == pytest.approx(total[kernels == 1], rel=0.011)
     assert (busy[kernels > 1] < 0.8 * total[kernels > 1]).mean() > 0.05
+
+
+def test_trees_that_have_no_room_are_not_packed() -> None:
+    tree: list[list[float]] = []
+    for number in range(200):
+        tree += [[0.0, float(number), 2 * number + 1, 2 * number + 2], [float(number)]]
+    tree.append([0.5])
+    assert len(tree) == 401
+    with pytest.raises(ValueError, match="too large to be packed"):
+        packed([tree])

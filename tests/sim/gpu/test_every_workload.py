@@ -14,6 +14,7 @@ from mapper.workload.load import load_workload
 from mapper.workload.models import MODELS
 from mapper.workload.parameters import Parameter
 from mapper.workload.single import SINGLE_OPERATORS
+from sim.gpu.workload import AT_PEAK
 from sim.kernel_models import evaluate
 from sim.models import FIDELITIES
 
@@ -49,6 +50,7 @@ def runs(text: str) -> bool:
     except (InfeasibleError, InputError):
         return False
     assert [m.latency_ps for m in found] == sorted(m.latency_ps for m in found), text
+    assert not any(AT_PEAK in note for m in found for note in m.notes), text
     assert all(sum(o.macs for o in m.operators) == workload.macs for m in found), text
     assert all(o.latency_ps > 0 for o in found[-1].operators), text
     return True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mapper.workload.load import load_workload
 from sim.gpu.convolution import output_side
-from sim.gpu.launches import EAGER, FUSED, Launch, launches, notes_of
+from sim.gpu.launch import Launch
+from sim.gpu.launches import EAGER, FUSED, launches, notes_of
 
 
 def only(spec: str) -> Launch:
@@ -138,3 +140,68 @@ def test_normalizations_go_along_what_they_normalize() -> None:
     assert sizes(group) == ("row_layernorm", {"R": 16, "C": 8 * 14 * 14})
     assert only(f"batch_norm:{image},dtype=bf16").call.kind == "batch_norm"
     assert sizes(only("layer_norm:rows=5,columns=768,dtype=bf16"))[1] == {"R": 5, "C": 768}
+
+
+SUMS = """
+import torch
+from torch import nn
+
+
+class Up(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c, self.t = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.u = nn.ConvTranspose2d(8, 8, 2, stride=2)
+
+    def forward(self, x, y):
+        return self.u(self.t(x)) + self.c(y)
+
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c, self.d = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        y, z = self.c(x), self.d(x)
+        return z + y, z
+
+
+def up():
+    return Up(), (torch.zeros(1, 8, 8, 8), torch.zeros(1, 8, 16, 16))
+
+
+def both():
+    return Both(), torch.zeros(1, 8, 8, 8)
+"""
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> str:
+    file = tmp_path / "sums.py"
+    file.write_text(SUMS)
+    return str(file)
+
+
+def test_a_sum_after_the_phases_of_a_convolution_is_read_in_their_epilogue(sums: str) -> None:
+    network = load_workload(f"{sums}:up:dtype=bf16")
+    found = list(launches(network))
+    (added,) = (launch for launch in found if launch.beside_bytes)
+    assert added.beside_bytes == 8 * 16 * 16 * 2
+    assert added.name.endswith(" + add")
+    assert len(found) == 3
+
+
+def test_what_is_a_result_too_is_written_before_it_is_added(sums: str) -> None:
+    network = load_workload(f"{sums}:both:dtype=bf16")
+    found = list(launches(network))
+    assert len(found) == 3
+    assert not any(launch.beside_bytes for launch in found)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "fp8"])
+def test_batches_in_eight_bits_say_that_libraries_have_none(dtype: str) -> None:
+    launch = only(f"bmm:B=8,M=512,N=512,K=512,dtype={dtype}")
+    assert launch.call.dtype == "bf16"
+    assert launch.note == f"batch in {dtype}: in bf16, as libraries have batches"
+    assert only("bmm:B=8,M=512,N=512,K=512,dtype=fp16").note == ""
