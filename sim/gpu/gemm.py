@@ -118,7 +118,8 @@ def demand(products: Products, constants: Constants, chip: Chip) -> Demand:
 def shared_sectors(products: Products, chip: Chip) -> Array:
     """Bytes of results whose rows share sectors of the memory, as far as the L2 does not hold them.
 
-    Two thread blocks write parts of such a sector, which is read and written again.
+    Two thread blocks write parts of such a sector, which is read and written again. Classes of
+    kernels that were not fitted with it have no constant for it, and nothing of it.
     """
     row_bytes = products.n * products.result_bytes
     total = _column(products.batch * products.m * row_bytes)

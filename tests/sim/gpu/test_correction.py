@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from arch.load import load_architecture
 from kernels_ref.library.plans import planned_points
@@ -53,6 +54,25 @@ def constant(logarithm: float, like: Trees) -> Trees:
 def test_a_call_ends_at_the_leaf_that_its_features_lead_to(x: float, y: float, leaf: int) -> None:
     found = trees_of(DOCUMENT).total({"x": np.array([x]), "y": np.array([y])})
     assert found == pytest.approx([leaf + 0.25])
+
+
+def _walked(tree: list[list[float]], row: NDArray[np.float32], number: int = 0) -> float:
+    if len(tree[number]) == 1:
+        return tree[number][0]
+    feature, threshold, low, high = tree[number]
+    below = row[int(feature)] <= np.float32(threshold)
+    return _walked(tree, row, int(low if below else high))
+
+
+def test_shipped_trees_are_walked_as_they_are_written() -> None:
+    text = (files("sim") / "gpu" / "data" / "h200_corrections.json").read_text()
+    rng = np.random.default_rng(0)
+    for group, document in json.loads(text).items():
+        names = document["features"]
+        table = rng.normal(4.0, 6.0, (40, len(names))).astype(np.float32)
+        sums = fitted_corrections()[group].total(dict(zip(names, table.T, strict=True)))
+        walked = [sum(_walked(tree, row) for tree in document["trees"]) for row in table]
+        assert sums == pytest.approx(walked, abs=1e-4), group
 
 
 def _walked_leaf(trees: Trees, row: list[np.float32], node: int) -> float:
