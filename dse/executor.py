@@ -19,6 +19,10 @@ from dse.evaluate import Evaluator, Outcome
 
 Overrides = Mapping[str, Any]
 
+#: How often the points of a batch are evaluated side by side before what is left goes one by one:
+#: a worker that dies once (killed from outside) does not slow down the others.
+ROUNDS = 2
+
 #: How often a point, evaluated alone, may take its worker down with it.
 MAX_CRASHES = 3
 
@@ -75,14 +79,15 @@ class PoolExecutor:
 
     def run(self, points: Sequence[Overrides]) -> Iterator[tuple[int, Outcome]]:
         waiting = set(range(len(points)))
-        try:
-            for i, outcome in self._round(points, sorted(waiting)):
-                waiting.discard(i)
-                yield i, outcome
-        except BrokenExecutor:  # nobody knows which point it was
-            self.close()
-            for i in sorted(waiting):
-                yield i, self._alone(points, i)
+        for _ in range(ROUNDS):
+            try:
+                for i, outcome in self._round(points, sorted(waiting)):
+                    waiting.discard(i)
+                    yield i, outcome
+            except BrokenExecutor:  # nobody knows which point it was
+                self.close()
+        for i in sorted(waiting):
+            yield i, self._alone(points, i)
 
     def _alone(self, points: Sequence[Overrides], index: int) -> Outcome:
         """With nothing beside it, so that a worker's death is this point's doing."""

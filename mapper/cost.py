@@ -126,6 +126,7 @@ class OperatorMetrics:
 
     ``gap`` says, in picoseconds by cause, why the event model's latency is more than the
     analytical one's: the parts add up to the difference. It is empty at other fidelities.
+    ``kind`` is what runs where the workload has no operator of that name.
     """
 
     name: str
@@ -135,6 +136,7 @@ class OperatorMetrics:
     macs: int
     components: MappingABC[str, ComponentMetrics] = field(repr=False)
     gap: MappingABC[str, int] = field(default_factory=dict)
+    kind: str = "fused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from dse.cli.repeats import repeated
 from dse.tokens import flops_utilization, token_rates
 from mapper.cost import Metrics
 from mapper.workload.graph import Workload
-from sim.gpu.launches import AFTER
 
 #: MACs, latency, share and energy are sums where a row stands for several operators.
 OPERATOR_COLUMNS = (
@@ -103,7 +102,7 @@ def operator_rows(workload: Workload, metrics: Metrics) -> Iterator[tuple[str, .
         yield (
             row.name,
             str(row.times) if row.times > 1 else "",
-            kinds.get(one.name, "after it" if AFTER in one.name else "fused"),
+            kinds.get(one.name, one.kind),
             f"{row.times * one.macs:,}" if one.macs else "",
             format_time_ps(latency_ps),
             percent(latency_ps / metrics.latency_ps),

@@ -26,29 +26,24 @@ from kernels_ref.library.points import (
 
 Counts = Mapping[str, Mapping[str, int]]
 
+ELEMENTWISE = ("ew_add", "ew_gelu", "ew_scale")
+ALONG_ROWS = ("row_softmax", "row_layernorm", "row_sum")
+
 HARD: Counts = {
     "gemm": {"bf16": 150, "fp16": 80, "fp32": 70, "fp8": 20, "int8": 60},
     "bmm": {"bf16": 70, "fp16": 40, "fp32": 50},
     "sdpa": {"bf16": 30, "fp16": 12, "fp32": 30},
     "conv2d": {"bf16": 140, "fp16": 80, "fp32": 70},
-    "ew_add": {"bf16": 6, "fp32": 4},
-    "ew_gelu": {"bf16": 6, "fp32": 4},
-    "ew_scale": {"bf16": 6, "fp32": 4},
-    "row_softmax": {"bf16": 15, "fp16": 6, "fp32": 10},
-    "row_layernorm": {"bf16": 15, "fp16": 6, "fp32": 10},
-    "row_sum": {"bf16": 15, "fp16": 6, "fp32": 10},
+    **dict.fromkeys(ELEMENTWISE, {"bf16": 6, "fp32": 4}),
+    **dict.fromkeys(ALONG_ROWS, {"bf16": 15, "fp16": 6, "fp32": 10}),
 }
 UNSEEN: Counts = {
     "gemm": {"bf16": 42, "fp16": 12, "fp32": 10, "fp8": 18, "int8": 10},
     "bmm": {"bf16": 14, "fp16": 6, "fp32": 6},
     "sdpa": {"bf16": 20, "fp16": 6, "fp32": 3},
     "conv2d": {"bf16": 18, "fp16": 8, "fp32": 6},
-    "ew_add": {"bf16": 3, "fp16": 2, "fp32": 2},
-    "ew_gelu": {"bf16": 3, "fp16": 2, "fp32": 2},
-    "ew_scale": {"bf16": 3, "fp16": 2, "fp32": 2},
-    "row_softmax": {"bf16": 4, "fp16": 2, "fp32": 3},
-    "row_layernorm": {"bf16": 4, "fp16": 2, "fp32": 3},
-    "row_sum": {"bf16": 4, "fp16": 2, "fp32": 3},
+    **dict.fromkeys(ELEMENTWISE, {"bf16": 3, "fp16": 2, "fp32": 2}),
+    **dict.fromkeys(ALONG_ROWS, {"bf16": 4, "fp16": 2, "fp32": 3}),
     "block": {"bf16": 10},
 }
 
@@ -175,9 +170,7 @@ MORE: Counts = {
     "gemm": {"bf16": 60, "fp16": 40, "fp32": 60, "fp8": 40, "int8": 40},
     "bmm": {"bf16": 40, "fp16": 25, "fp32": 25},
     "sdpa": {"bf16": 70, "fp16": 60, "fp32": 30},
-    "ew_add": {"bf16": 4, "fp16": 4, "fp32": 4},
-    "ew_gelu": {"bf16": 4, "fp16": 4, "fp32": 4},
-    "ew_scale": {"bf16": 4, "fp16": 4, "fp32": 4},
+    **dict.fromkeys(ELEMENTWISE, {"bf16": 4, "fp16": 4, "fp32": 4}),
     "row_softmax": {"bf16": 16, "fp16": 12, "fp32": 16},
     "row_layernorm": {"bf16": 12, "fp16": 8, "fp32": 12},
     "row_sum": {"bf16": 20, "fp16": 15, "fp32": 20},
@@ -204,12 +197,8 @@ OTHERS: Counts = {
     "gemm": {"bf16": 400, "fp16": 130, "fp32": 200, "fp8": 300, "int8": 110},
     "bmm": {"bf16": 260, "fp16": 110, "fp32": 90},
     "sdpa": {"bf16": 90, "fp16": 40, "fp32": 30},
-    "ew_add": {"bf16": 22, "fp16": 14, "fp32": 14},
-    "ew_gelu": {"bf16": 22, "fp16": 14, "fp32": 14},
-    "ew_scale": {"bf16": 22, "fp16": 14, "fp32": 14},
-    "row_softmax": {"bf16": 36, "fp16": 20, "fp32": 26},
-    "row_layernorm": {"bf16": 36, "fp16": 20, "fp32": 26},
-    "row_sum": {"bf16": 36, "fp16": 20, "fp32": 26},
+    **dict.fromkeys(ELEMENTWISE, {"bf16": 22, "fp16": 14, "fp32": 14}),
+    **dict.fromkeys(ALONG_ROWS, {"bf16": 36, "fp16": 20, "fp32": 26}),
 }
 
 #: As unseen, with more convolutions.

@@ -103,17 +103,17 @@ def _by_name(module: str, function: str) -> Callable[..., Workload]:
     networks of our own operators need none of them."""
 
     def call(*arguments: Any, **keywords: Any) -> Workload:
-        found = importlib.import_module(f"mapper.workload.{module}")
+        found = importlib.import_module(module)
         workload: Workload = getattr(found, function)(*arguments, **keywords)
         return workload
 
     return call
 
 
-_import_built = _by_name("torch_import.importing", "import_built")
-_import_hf = _by_name("hf_import.model", "import_model")
-_import_onnx = _by_name("onnx_import.network", "import_model")
-_load_tflite = _by_name("tflite_import.network", "tflite_workload")
+_import_built = _by_name("mapper.workload.torch_import.importing", "import_built")
+_import_hf = _by_name("mapper.workload.hf_import.model", "import_model")
+_import_onnx = _by_name("mapper.workload.onnx_import.network", "import_model")
+_load_tflite = _by_name("mapper.workload.tflite_import.network", "tflite_workload")
 
 #: Ways to name a file: what recognizes a specification, and what loads the file that it finds.
 _FROM_FILES: tuple[tuple[Callable[[str], Any], Callable[[Any], Workload]], ...] = (

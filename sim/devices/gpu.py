@@ -183,6 +183,7 @@ def _operator(
         macs=launch.macs,
         components=components,
         gap=_gap(number, latency_ps, found) if fidelity == "event" else {},
+        kind="after it" if launch.is_after else "fused",
     )
 
 

@@ -14,7 +14,7 @@ class Launch:
     ``useful_share`` of those no causal mask sets to zero. ``beside_bytes`` are read by its
     epilogue. Where an operand is stored narrower than the kernel computes, it takes
     ``spared_bytes`` less, and the kernel's blocks widen ``widened`` weights. ``note`` says in which
-    way it is not what the operator is.
+    way it is not what the operator is. It ``is_after`` the operator if it goes over its result.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Launch:
     spared_bytes: int = 0
     widened: int = 0
     note: str = ""
+    is_after: bool = False
 
     @property
     def useful_macs(self) -> float:

@@ -290,4 +290,5 @@ def _following(
                 dtype=dtype,
             ),
             macs=0,
+            is_after=True,
         )

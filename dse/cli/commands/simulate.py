@@ -68,7 +68,7 @@ def run(
     memory = limits | {"planner": planner, "memory_map": memory_map}
     architecture = _architecture(arch, assignments, memory)
     if write_plan is not None:
-        _needed("offline_plan").check(write_plan, workload, architecture)
+        _needed("dse.cli.offline_plan").check(write_plan, workload, architecture)
     if is_stream(workload):
         _stream(architecture, workload, engine, pictures, as_json=as_json)
         return
@@ -85,7 +85,7 @@ def run(
 def _architecture(arch: str, assignments: list[str] | None, memory: dict[str, Any]) -> Architecture:
     architecture = load_architecture(arch, inputs.overrides(assignments or []))
     if any(memory.values()):
-        architecture = _needed("memory_options").checked(architecture, memory)
+        architecture = _needed("dse.cli.memory_options").checked(architecture, memory)
     return architecture
 
 
@@ -98,9 +98,9 @@ def _write_memory(
 ) -> None:
     """The files about a microcontroller's memory that were asked for."""
     if memory_map is not None:
-        _needed("memory_options").draw_map(network, architecture, memory_map)
+        _needed("dse.cli.memory_options").draw_map(network, architecture, memory_map)
     if write_plan is not None:
-        _needed("offline_plan").write(write_plan, workload, network, architecture)
+        _needed("dse.cli.offline_plan").write(write_plan, workload, network, architecture)
 
 
 def _stream(
@@ -151,7 +151,7 @@ def _simulated(
         return simulate(network, architecture, fidelity, objective, way)
     except InfeasibleError:
         if runs_kernels(architecture):
-            _needed("memory_options").advise(network, architecture)
+            _needed("dse.cli.memory_options").advise(network, architecture)
         raise
 
 
@@ -205,25 +205,27 @@ def _show(
     if as_json:
         more = {"folded": list(network.folded)} | _rates(network, architecture, simulation)
         if runs_kernels(architecture):
-            more |= _needed("memory_options").note_document(network, architecture)
+            more |= _needed("dse.cli.memory_options").note_document(network, architecture)
         if tradeoffs:
-            more["tradeoffs"] = _needed("memory_options").tradeoffs_document(network, architecture)
+            more["tradeoffs"] = _needed("dse.cli.memory_options").tradeoffs_document(
+                network, architecture
+            )
         print_json(metrics_document(metrics) | more | simulation.schedule_document())
         return
     if simulation.schedule is not None:
-        schedules = _needed("schedules")
+        schedules = _needed("dse.cli.schedules")
         results().print("schedule, by the analytical model that it was searched with")
         for name, text in schedules.totals(simulation.schedule):
             results().print(f"  {name:<12} {text}")
     views.print_metrics(results(), network, architecture, metrics)
     if simulation.placed is not None:
-        _needed("schedules").print_cores(results(), simulation.placed)
+        _needed("dse.cli.schedules").print_cores(results(), simulation.placed)
     for name, text in views.rates(network, architecture, metrics):
         results().print(f"  {name:<12} {text}")
     if runs_kernels(architecture):
-        _needed("memory_options").show(network, architecture, tradeoffs=tradeoffs)
+        _needed("dse.cli.memory_options").show(network, architecture, tradeoffs=tradeoffs)
 
 
 def _needed(module: str) -> Any:
     """Modules that few runs need (for microcontrollers, fused networks) and that import much."""
-    return importlib.import_module(f"dse.cli.{module}")
+    return importlib.import_module(module)

@@ -93,6 +93,12 @@ def run_many_headed_attention(call: NodeCall) -> Any:
     if call.has(6):
         key = torch.cat([call.tensor(6), key], dim=2)
         value = torch.cat([call.tensor(7), value], dim=2)
+    merged = _attended(call, query, key, value)
+    return (merged, key, value)[: max(call.outputs, 1)]
+
+
+def _attended(call: NodeCall, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The context in rows, heads side by side; mask and scale stand at the same places in both."""
     result = functional.scaled_dot_product_attention(
         query,
         key,
@@ -101,7 +107,7 @@ def run_many_headed_attention(call: NodeCall) -> Any:
         is_causal=bool(call.attribute("unidirectional", 0)) and query.shape[2] > 1,
         scale=call.attribute("scale", 0.0) or None,
     )
-    return (result.transpose(1, 2).flatten(2), key, value)[: max(call.outputs, 1)]
+    return result.transpose(1, 2).flatten(2)
 
 
 def _thirds(call: NodeCall, position: int) -> tuple[Tensor | None, ...]:
@@ -128,15 +134,7 @@ def run_attention_with_projection(call: NodeCall) -> Any:
             torch.cat([past, new], dim=2)
             for past, new in zip(call.tensor(4).unbind(0), (key, value), strict=True)
         )
-    result = functional.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=call.optional(5),
-        is_causal=bool(call.attribute("unidirectional", 0)) and query.shape[2] > 1,
-        scale=call.attribute("scale", 0.0) or None,
-    )
-    merged = result.transpose(1, 2).flatten(2)
+    merged = _attended(call, query, key, value)
     return (merged, torch.stack([key, value])) if call.outputs > 1 else merged
 
 
