@@ -34,16 +34,16 @@ HARD: Counts = {
     "bmm": {"bf16": 70, "fp16": 40, "fp32": 50},
     "sdpa": {"bf16": 30, "fp16": 12, "fp32": 30},
     "conv2d": {"bf16": 140, "fp16": 80, "fp32": 70},
-    **dict.fromkeys(ELEMENTWISE, {"bf16": 6, "fp32": 4}),
-    **dict.fromkeys(ALONG_ROWS, {"bf16": 15, "fp16": 6, "fp32": 10}),
+    **{kind: {"bf16": 6, "fp32": 4} for kind in ELEMENTWISE},
+    **{kind: {"bf16": 15, "fp16": 6, "fp32": 10} for kind in ALONG_ROWS},
 }
 UNSEEN: Counts = {
     "gemm": {"bf16": 42, "fp16": 12, "fp32": 10, "fp8": 18, "int8": 10},
     "bmm": {"bf16": 14, "fp16": 6, "fp32": 6},
     "sdpa": {"bf16": 20, "fp16": 6, "fp32": 3},
     "conv2d": {"bf16": 18, "fp16": 8, "fp32": 6},
-    **dict.fromkeys(ELEMENTWISE, {"bf16": 3, "fp16": 2, "fp32": 2}),
-    **dict.fromkeys(ALONG_ROWS, {"bf16": 4, "fp16": 2, "fp32": 3}),
+    **{kind: {"bf16": 3, "fp16": 2, "fp32": 2} for kind in ELEMENTWISE},
+    **{kind: {"bf16": 4, "fp16": 2, "fp32": 3} for kind in ALONG_ROWS},
     "block": {"bf16": 10},
 }
 
@@ -170,7 +170,7 @@ MORE: Counts = {
     "gemm": {"bf16": 60, "fp16": 40, "fp32": 60, "fp8": 40, "int8": 40},
     "bmm": {"bf16": 40, "fp16": 25, "fp32": 25},
     "sdpa": {"bf16": 70, "fp16": 60, "fp32": 30},
-    **dict.fromkeys(ELEMENTWISE, {"bf16": 4, "fp16": 4, "fp32": 4}),
+    **{kind: {"bf16": 4, "fp16": 4, "fp32": 4} for kind in ELEMENTWISE},
     "row_softmax": {"bf16": 16, "fp16": 12, "fp32": 16},
     "row_layernorm": {"bf16": 12, "fp16": 8, "fp32": 12},
     "row_sum": {"bf16": 20, "fp16": 15, "fp32": 20},
@@ -197,8 +197,8 @@ OTHERS: Counts = {
     "gemm": {"bf16": 400, "fp16": 130, "fp32": 200, "fp8": 300, "int8": 110},
     "bmm": {"bf16": 260, "fp16": 110, "fp32": 90},
     "sdpa": {"bf16": 90, "fp16": 40, "fp32": 30},
-    **dict.fromkeys(ELEMENTWISE, {"bf16": 22, "fp16": 14, "fp32": 14}),
-    **dict.fromkeys(ALONG_ROWS, {"bf16": 36, "fp16": 20, "fp32": 26}),
+    **{kind: {"bf16": 22, "fp16": 14, "fp32": 14} for kind in ELEMENTWISE},
+    **{kind: {"bf16": 36, "fp16": 20, "fp32": 26} for kind in ALONG_ROWS},
 }
 
 #: As unseen, with more convolutions.
