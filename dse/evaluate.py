@@ -103,10 +103,14 @@ class PointEvaluator:
         self, architecture: Architecture, reason: str, violated: Mapping[str, float], calls: int
     ) -> Outcome:
         """A design that cannot be, which took ``calls`` to find out. Its objectives are what no
-        mapping could beat, if even that is defined; its constraints are at least as far from
-        being met as these say."""
+        mapping (or schedule, where that is searched) could beat, if even that is defined; its
+        constraints are at least as far from being met as these say."""
+        fidelity, fused = self.config.fidelity, self.config.mapping.fusion
         try:
-            costs = {spec: least_costs(w, architecture) for spec, w in self.workloads.items()}
+            costs = {
+                spec: least_costs(workload, architecture, fidelity, fused=fused)
+                for spec, workload in self.workloads.items()
+            }
             totals = self._totals(architecture, costs) | self._beside(architecture)
         except InfeasibleError:
             totals = {}

@@ -32,6 +32,7 @@ from dse.search_schema import FORMS, SearchModel
 from dse.space import Parameter, Space
 from dse.stream_workload import check_no_stream
 from mapper.memory_plan.mcu import is_planned
+from mapper.search.method import EXACT
 from mapper.workload.load import check_workload
 
 #: Points drawn to see whether values that are allowed one by one are allowed together.
@@ -74,6 +75,7 @@ class _Draft:
         self._sampler(data.get("sampler", "bayes"))
         self._flat(data)
         self._mapped(data)
+        self._placed_exactly(data)
         self._fused_alike(data)
 
     def _attempt(self, path: KeyPath, action: Callable[[], object]) -> bool:
@@ -238,12 +240,29 @@ class _Draft:
             reason = "runs kernels of a library, which nothing maps: leave it out"
             self.wrong.append(Finding(("mapping",), f"{self.architecture.name} {reason}"))
 
+    def _placed_exactly(self, data: Mapping[str, Any]) -> None:
+        """Where units are put on several cores, no other search of mappings has a say."""
+        mapping = data.get("mapping")
+        method = mapping.get("method", EXACT.name) if isinstance(mapping, Mapping) else EXACT.name
+        if method != EXACT.name and max(self._core_counts(), default=1) > 1:
+            reason = f"on several cores mappings are exact; leave out '{method}'"
+            self.wrong.append(Finding(("mapping", "method"), reason))
+
+    def _core_counts(self) -> set[int]:
+        """Of the designs of this search: those that a parameter has, and the architecture's own,
+        which the search starts from."""
+        if self.architecture is None:
+            return set()
+        paths = ((p, (p.path, *p.ties)) for p in self.parameters)
+        chosen = {value for p, named in paths if "cores" in named for value in p.values}
+        return {self.architecture.cores, *chosen}
+
     def _fused_alike(self, data: Mapping[str, Any]) -> None:
-        """On several cores operators are fused; designs of one core must be as well, or the
-        comparison is of schedules and not of cores."""
+        """On several cores operators are fused; designs of one core (the one to start from is one
+        of them) must be as well, or the comparison is of schedules and not of cores."""
         mapping = data.get("mapping")
         fused = isinstance(mapping, Mapping) and mapping.get("fusion") is True
-        counts = [v for p in self.parameters if p.path == "cores" for v in p.values]
+        counts = self._core_counts()
         if 1 in counts and len(counts) > 1 and not fused:
             message = (
                 "operators are fused on several cores, and on one with mapping: {fusion: true}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from arch.errors import InputError, Problem
 from arch.spec import Architecture
 from dse.fixed_mapping import map_as_given
 from mapper.cost import Metrics
@@ -85,6 +86,15 @@ def _fused() -> Any:
     return importlib.import_module("dse.fused")
 
 
+def _check_exact(way: Way, where: str) -> None:
+    """``InputError`` for mappings that a search of schedules would ignore."""
+    if way.given is not None:
+        raise InputError(Problem(f"{where} none can be given", where=f"mapping {way.given}"))
+    if way.method.name != EXACT.name:
+        reason = f"{where} mappings are exact"
+        raise InputError(Problem(reason, where=f"search {way.method.name}"))
+
+
 def simulate(
     workload: Workload,
     architecture: Architecture,
@@ -99,11 +109,12 @@ def simulate(
     """
     way = way or Way()
     if architecture.cores > 1 and not runs_kernels(architecture):
-        check_outermost(workload, architecture)
+        _check_exact(way, f"on {architecture.cores} cores")
         on_cores = importlib.import_module("dse.on_cores")
         placed = on_cores.simulate_placed(workload, architecture, fidelity, objective, way.engine)
         return Simulation(metrics=placed.run.metrics, results={}, placed=placed)
     if way.fuse:
+        _check_exact(way, "with fusion")
         metrics, found = _fused().simulate_fused(
             workload, architecture, fidelity, objective, way.engine
         )

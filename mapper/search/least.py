@@ -52,7 +52,7 @@ def least(workload: Workload, architecture: Architecture, price: PriceList) -> L
     seen: set[str] = set()
     computing, outer = [], []
     outermost = price(architecture.memories[0])
-    needed = _needed(workload)
+    needed = needed_of(workload)
     for operator in workload.operators:
         run = execution(workload, needed[operator.name], architecture)
         computing.append(_on_chip(run, price))
@@ -81,7 +81,7 @@ def _on_chip(run: Execution, price: PriceList) -> tuple[Mapping[str, float], flo
     return busy | ports, max(energy, moving)
 
 
-def _needed(workload: Workload) -> dict[str, Operator]:
+def needed_of(workload: Workload) -> dict[str, Operator]:
     """Each operator without what nobody reads (a strided reader may skip the last rows)."""
     shapes = {tensor.name: tensor.shape for tensor in workload.tensors}
     boxes: dict[str, Box] = {}

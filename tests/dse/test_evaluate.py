@@ -12,7 +12,7 @@ import toy_problem
 
 from arch.load import load_architecture
 from dse.bounds import least_costs
-from dse.config import Constraint, SearchConfig, WeightedWorkload
+from dse.config import Constraint, MappingSettings, SearchConfig, WeightedWorkload
 from dse.evaluate import FITS, Outcome, PointEvaluator
 from dse.limits import broken, violations
 from dse.load_config import load_search
@@ -21,7 +21,7 @@ from dse.search import SearchRun, search
 from dse.trial import TrialState
 from mapper.search.network import map_workload
 from mapper.workload.load import load_workload
-from sim.models import cost_model
+from sim.models import FIDELITIES, cost_model
 from sim.prices import price
 
 SMALL = "gemm:M=16,N=16,K=32,dtype=int8"
@@ -138,14 +138,41 @@ def test_a_data_type_that_no_unit_has_leaves_no_objectives() -> None:
     assert "fp32" in outcome.reason
 
 
+CONV = "conv2d:N=1,C=8,H=14,K=16,R=3,stride=1,dtype=int8"
+FUSING = "attention:heads=2,head=16,seq=32"
+#: Which hardware, and whether operators are fused on one core.
+WAYS = [("edge_npu", False), ("edge_npu", True), ("quad_core", False), ("quad_core", True)]
+
+
+def on(arch: str, spec: str, *, fusion: bool, **changes: Any) -> SearchConfig:
+    mapping = MappingSettings(objective="edp", method="exact", budget=1, fusion=fusion)
+    base = load_architecture(arch).document
+    return config(WeightedWorkload(spec=spec), arch=arch, base=base, mapping=mapping, **changes)
+
+
 @pytest.mark.parametrize("overrides", [{}, {"array.rows": 4}, {"dram.bandwidth": "1 GB/s"}])
-@pytest.mark.parametrize("spec", [SMALL, "conv2d:N=1,C=8,H=14,K=16,R=3,stride=1,dtype=int8"])
-def test_no_mapping_beats_the_least_costs(spec: str, overrides: dict[str, Any]) -> None:
-    workload, architecture = load_workload(spec), load_architecture("edge_npu", overrides)
-    least = least_costs(workload, architecture)
-    outcome = evaluate(config(WeightedWorkload(spec=spec)), overrides)
-    assert least.latency_ps <= outcome.objectives["latency_ps"]
-    assert least.energy_pj <= outcome.objectives["energy_pj"]
+@pytest.mark.parametrize("spec", [SMALL, CONV, FUSING])
+@pytest.mark.parametrize(("arch", "fusion"), WAYS)
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_no_mapping_beats_the_least_costs(
+    spec: str, overrides: dict[str, Any], arch: str, fusion: bool, fidelity: str
+) -> None:
+    workload, architecture = load_workload(spec), load_architecture(arch, overrides)
+    least = least_costs(workload, architecture, fidelity, fused=fusion)
+    outcome = evaluate(on(arch, spec, fusion=fusion, fidelity=fidelity), overrides)
+    assert 0 < least.latency_ps <= outcome.objectives["latency_ps"]
+    assert 0 < least.energy_pj <= outcome.objectives["energy_pj"]
+
+
+def test_a_design_that_cannot_be_is_recorded_with_what_no_schedule_beats() -> None:
+    """Else a sampler learns that it is slower than what fusion makes of a sound design."""
+    plain = on("edge_npu", FUSING, fusion=True)
+    asked = replace(plain, constraints=(limit("latency", 300_000),))
+    sound, crowded = evaluate(asked, {}), evaluate(asked, {"acc.size": "1 B"})
+    assert (sound.state, crowded.state) == (TrialState.COMPLETE, TrialState.INFEASIBLE)
+    assert crowded.objectives["latency_ps"] <= sound.objectives["latency_ps"]
+    assert crowded.objectives["energy_pj"] <= sound.objectives["energy_pj"]
+    assert crowded.constraints["latency"] <= 0 < crowded.constraints[FITS]
 
 
 def test_violations_are_relative_and_every_broken_limit_is_named() -> None:

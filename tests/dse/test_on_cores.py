@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from arch.errors import InputError
 from arch.load import load_architecture
 from arch.spec import Architecture
 from dse.evaluate import document
 from dse.on_cores import PlacedRun
 from dse.plan_document import plan_of
 from dse.report.figures.timeline import write_run
-from dse.simulation import Simulation, simulate
+from dse.simulation import Simulation, Way, simulate
+from mapper.search.method import Method
 from mapper.workload.graph import Workload
 from sim.models import FIDELITIES
 from sim.plan_cores import cores_timeline, evaluate_on_cores
@@ -121,6 +124,17 @@ def test_the_command_says_which_core_runs_what() -> None:
     kept = json.loads(run_dse("simulate", *SMALL, "--fidelity", "event", "--json").out)
     (unit,) = kept["cores"]["units"]
     assert (unit["core"], unit["run_end_ps"]) == (0, kept["latency_ps"])
+
+
+@pytest.mark.parametrize(
+    "way", [Way(given="weight_stationary"), Way(method=Method(name="random", budget=3))]
+)
+def test_mappings_that_would_be_ignored_are_refused(way: Way) -> None:
+    with pytest.raises(InputError, match="on 4 cores"):
+        simulate(workload(), hardware(), "analytical", "latency", way)
+    alone = load_architecture("quad_core", {"cores": 1})
+    with pytest.raises(InputError, match="with fusion"):
+        simulate(workload(), alone, "analytical", "latency", replace(way, fuse=True))
 
 
 def test_a_given_mapping_is_refused() -> None:

@@ -90,6 +90,22 @@ def test_an_architecture_beside_the_configuration_is_found(tmp_path: Path) -> No
     assert load_search(write(tmp_path, arch="mine.yaml")).base["name"] == "mine"
 
 
+@pytest.mark.parametrize(
+    ("arch", "counts", "mapping"),
+    [
+        ("edge_npu", [2, 4], {"fusion": True}),
+        ("quad_core", [2, 4], {}),
+        ("edge_npu", [1], {"method": "random", "budget": 3}),
+    ],
+)
+def test_designs_that_are_scheduled_alike_are_compared(
+    tmp_path: Path, arch: str, counts: list[int], mapping: dict[str, Any]
+) -> None:
+    form = {"cores": {"choices": counts}}
+    config = load_search(write(tmp_path, arch=arch, parameters=form, mapping=mapping))
+    assert config.space.size == len(counts)
+
+
 def parameter(form: Any, path: str = "gbuf.size") -> dict[str, Any]:
     return {"parameters": {path: form}}
 
@@ -98,6 +114,18 @@ BAD = [
     (
         {"arch": "quad_core", "parameters": {"cores": {"choices": [1, 4]}}},
         "parameters.cores: operators are fused on several cores.*fusion: true",
+    ),
+    (
+        {"arch": "edge_npu", "parameters": {"cores": {"choices": [2, 4]}}},
+        "parameters.cores: operators are fused on several cores.*fusion: true",
+    ),
+    (
+        {"arch": "quad_core", "mapping": {"method": "random", "budget": 3}},
+        "mapping.method: on several cores mappings are exact; leave out 'random'",
+    ),
+    (
+        {"parameters": {"cores": {"choices": [1, 2]}}, "mapping": {"method": "genetic"}},
+        "mapping.method: on several cores mappings are exact; leave out 'genetic'",
     ),
     ({"name": "a b"}, "name: 'a b' is not a name: letters, digits"),
     ({"arch": "edge_npv"}, "arch: .*did you mean 'edge_npu'"),
